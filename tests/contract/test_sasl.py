@@ -3,6 +3,7 @@
 import http.server
 import json
 import logging
+import math
 import ssl
 import threading
 import time
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qsl
 
+import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters.ports import HOST
@@ -21,8 +23,8 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.sasl import TokenSource
 from sparkmirror.kafka.cluster import Cluster, read_metadata
 from sparkmirror.security.tokens import Tokens
-from tests.contract.copying import Bench, ProgressReports, running
-from tests.support.broker_data import append, numbered
+from tests.contract.copying import Bench, ProgressReports, remote, running
+from tests.support.broker_data import numbered, records
 from tests.support.certificates import issued, write
 from tests.support.secured_broker import (
     LOGIN_PASSWORD,
@@ -38,6 +40,10 @@ from tests.support.waiting import await_value
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 ENDS_WITHIN_S: Final = 60.0
 """Far longer than what is awaited takes."""
+GAP_MAX_S: Final = 0.5
+"""93 ms were measured with ten times as much to do as the machine can; a login itself takes a few."""
+WINDOWS_MAX: Final = 5
+PAUSE_S: Final = 0.005
 OAUTH: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
 
 pytestmark = pytest.mark.xdist_group("secured")
@@ -299,13 +305,17 @@ def test_a_new_password_on_disk_is_used_without_a_restart(
         known_brokers(broker, login("SCRAM-SHA-512", user, "first"), "SHORT")
 
 
-def test_a_copy_goes_on_while_sessions_end(broker: SecuredBroker, bench: Bench) -> None:
-    """With fetches that wait and produce requests in flight; nothing is lost, nothing twice."""
+def test_a_copy_goes_on_without_a_gap_while_sessions_end(broker: SecuredBroker, bench: Bench) -> None:
+    """With fetches that wait and produce requests in flight; nothing is lost, nothing twice.
+
+    Each window has a login of every connection. What a login holds up it does in each; what the machine does
+    besides, it does not: the best of some windows counts.
+    """
     topic = "sessions"
-    bench.create(topic)
+    bench.create(topic, target_config={"message.timestamp.type": "LogAppendTime"})
     plain = bench.plan(TopicPartition(topic, 0))
     source = broker.settings("SHORT", UNSECURED)
-    target = broker.settings("SHORT", login("PLAIN"))
+    target = broker.settings("SHORT", login("SCRAM-SHA-512"))
     plan = replace(
         plain,
         consumer=replace(plain.consumer, connection=source),
@@ -314,10 +324,37 @@ def test_a_copy_goes_on_while_sessions_end(broker: SecuredBroker, bench: Bench) 
         offset_syncs=None,
     )
     written = 0
+    longest: list[float] = []
     with running(plan):
-        until = time.monotonic() + 3 * SESSION_S
-        while time.monotonic() < until:
-            append(broker.cluster, topic, numbered(10, written))
-            written += 10
+        bench.await_copied(topic, bench.source_has(topic, 1))
+        written = 1
+        while len(longest) < WINDOWS_MAX and min(longest, default=math.inf) > GAP_MAX_S:
+            first = written
+            written += append_slowly(broker, topic, first, SESSION_S)
             bench.await_copied(topic, numbered(written))
+            longest.append(longest_delay(broker, topic, first))
+            print(f"longest delay: {longest[-1] * 1000:.0f} ms")  # noqa: T201 - the figure that the limit is for
+    assert min(longest) <= GAP_MAX_S
     assert LOGIN_PASSWORD not in repr(plan)
+
+
+def append_slowly(broker: SecuredBroker, topic: str, first: int, seconds: float) -> int:
+    """A record each PAUSE_S; how many there were."""
+    producer = confluent.Producer({"bootstrap.servers": broker.cluster.bootstrap_servers, "linger.ms": 0})
+    until, count = time.monotonic() + seconds, 0
+    while time.monotonic() < until:
+        ((key, value),) = numbered(1, first + count)
+        producer.produce(topic, value, key)
+        producer.poll(PAUSE_S)
+        count += 1
+    assert producer.flush(ENDS_WITHIN_S) == 0
+    return count
+
+
+def longest_delay(broker: SecuredBroker, topic: str, first: int) -> float:
+    """From where a record was made to its arrival at the target, in seconds."""
+    made, arrived = (
+        [record.timestamp()[1] for record in records(broker.cluster, name)][first:]
+        for name in (topic, remote(topic))
+    )
+    return max(end - begin for begin, end in zip(made, arrived, strict=True)) / 1000

@@ -164,6 +164,24 @@ def test_a_store_that_changes_on_disk_is_read_again(broker: SecuredBroker, tmp_p
     assert read_metadata(settings, []).brokers
 
 
+def test_a_store_s_new_password_on_disk_is_used(
+    broker: SecuredBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    secrets, store = tmp_path / "secrets", tmp_path / "client.p12"
+    keys = {
+        "ssl.keystore.type": "PKCS12",
+        "ssl.keystore.location": str(store),
+        "ssl.keystore.password": f"${{file:{secrets}:password}}",
+    }
+    for password in ("first", "second"):
+        write(store, broker.client.pkcs12(password, broker.authority))
+        secrets.write_text(f"password = {password}\n")
+        if password == "first":
+            settings = broker.settings("MUTUAL", {**broker.trusting, **keys})
+        assert read_metadata(settings, []).brokers
+    assert "can't be used" not in caplog.text, "the former key is used"
+
+
 # what a user is told
 
 

@@ -91,8 +91,13 @@ class SecuredBroker:
 
 
 @contextmanager
-def secured_broker(home: Path, *, guarded: bool = False) -> Iterator[SecuredBroker]:
-    """It ends with the block. A guarded one lets nobody but those without a login do what no ACL allows."""
+def secured_broker(
+    home: Path, *, guarded: bool = False, more: Mapping[str, str] | None = None
+) -> Iterator[SecuredBroker]:
+    """It ends with the block; `more` settings win.
+
+    A guarded one lets nobody but those without a login do what no ACL allows.
+    """
     home.mkdir(parents=True, exist_ok=True)
     trusted = authority("the authority")
     broker, client = issued(trusted, "broker", HOST), issued(trusted, "client")
@@ -104,7 +109,11 @@ def secured_broker(home: Path, *, guarded: bool = False) -> Iterator[SecuredBrok
         for port in reserved.values():
             held.callback(port.release)
         ports = {name: port.number for name, port in reserved.items()}
-        settings = _broker_settings(ports, key_store, trust_store) | (_AUTHORIZER if guarded else {})
+        settings = (
+            _broker_settings(ports, key_store, trust_store)
+            | (_AUTHORIZER if guarded else {})
+            | dict(more or {})
+        )
         spec = ClusterSpec("secured", 1, settings, heap_mb=256)
         node = NodeState(ports["PLAINTEXT"], ports["CONTROLLER"])
         state = ClusterState.new(spec)

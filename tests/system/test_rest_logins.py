@@ -1,9 +1,16 @@
 """Logins to the REST API: by password, token and certificate, with the roles that they give."""
 
 import base64
+import http.server
 import itertools
 import json
 import logging
+import ssl
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,12 +26,15 @@ from sparkmirror.connect.rest.failed_logins import OF_A_USER
 from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.domain.errors import ConfigError
-from tests.support.certificates import authority, issued
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.view import making
+from tests.support.certificates import Identity, authority, issued
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import RealPlugins, server, serving
 from tests.support.tokens import AUDIENCE, ISSUER, jwks_file, token
 from tests.system.rest_requests import Answer, Request, ask
 
+ENDS_WITHIN_S: Final = 60.0
 SECRET: Final = "planted-s3cret"
 CONFIG: Final = {
     "connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
@@ -266,6 +276,77 @@ def test_a_token_needs_an_issuer_and_an_audience(issuer: dict[str, str]) -> None
         key = f"rest.oauthbearer.{missing}"
         with pytest.raises(ConfigError, match=f"{key}: must be set"):
             rest({name: value for name, value in issuer.items() if name != key})
+
+
+def test_keys_over_https_are_those_of_whom_the_trust_store_knows(
+    tmp_path: Path, issuer: dict[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    own, foreign = authority("ca"), authority("other")
+    (tmp_path / "ca.pem").write_text(own.certificate_pem())
+    trusted = {
+        "rest.oauthbearer.ssl.truststore.type": "PEM",
+        "rest.oauthbearer.ssl.truststore.location": str(tmp_path / "ca.pem"),
+    }
+    admin = f"Bearer {token('admin')}"
+    for trust, status in ((own, 200), (foreign, 401)):
+        with keys_over_https(tmp_path, issued(trust, "issuer", HOST)) as keys:
+            worker = issuer | trusted | {"rest.oauthbearer.jwks.endpoint.url": keys}
+            with serving(MemoryHerder(), rest(worker)) as url:
+                assert asked(url, "GET", "/connectors", admin).status == status
+    assert "CERTIFICATE_VERIFY_FAILED" in caplog.text
+
+
+@contextmanager
+def keys_over_https(folder: Path, identity: Identity) -> Iterator[str]:
+    """The URL of the issuer's public keys."""
+    (folder / "issuer.pem").write_text(identity.key_pem() + identity.certificate_pem())
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(folder / "issuer.pem")
+    serve = partial(QuietFiles, directory=str(folder))
+    with http.server.ThreadingHTTPServer((HOST, 0), serve) as answering:
+        answering.socket = context.wrap_socket(answering.socket, server_side=True)
+        threading.Thread(target=answering.serve_forever, daemon=True).start()
+        yield f"https://{HOST}:{answering.server_port}/jwks.json"
+        answering.shutdown()
+
+
+class QuietFiles(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+def test_a_stream_ends_with_its_login(users: dict[str, str], issuer: dict[str, str], tmp_path: Path) -> None:
+    """Whether a token expires or a user is removed; the others go on."""
+    worker = users | issuer | {"rest.oauthbearer.clock.skew.seconds": "0"}
+    view = CurrentView(lambda: making.Node("leader", "1.0"), list)
+    with (
+        serving(MemoryHerder(), rest(worker), view=view) as url,
+        urllib3.PoolManager(retries=False, timeout=ENDS_WITHIN_S) as pool,
+    ):
+
+        def stream(login: str) -> urllib3.BaseHTTPResponse:
+            answer = pool.request(
+                "GET", f"{url}/ui/live/overview", headers={"Authorization": login}, preload_content=False
+            )
+            assert answer.status == 200
+            return answer
+
+        ops, mia = stream(OPS), stream(MIA)
+        expiring = stream(f"Bearer {token('viewer', exp=time.time() + 5)}")
+        assert b"event: alive" in until_its_end(expiring)
+        (tmp_path / "users").write_text("ops=right\n")
+        assert b"event: alive" in until_its_end(mia)
+        for _ in range(3):
+            assert ops.readline()
+        ops.close()
+
+
+def until_its_end(stream: urllib3.BaseHTTPResponse) -> bytes:
+    until, received = time.monotonic() + ENDS_WITHIN_S, b""
+    for line in stream:
+        received += line
+        assert time.monotonic() < until, "the stream goes on"
+    return received
 
 
 @pytest.fixture

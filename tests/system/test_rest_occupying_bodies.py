@@ -1,17 +1,24 @@
 """Bodies that once occupied a worker for seconds leave it free to answer others.
 
-Each is sent while another client asks, whose slowest answer is printed.
+Each is sent while another client asks, whose slowest answer is printed. What is limited is the CPU time
+that this process, with the worker and both clients in it, spends until the answer is there: 5 to 50 ms. How
+long it takes besides depends on what else the machine does.
 """
 
 import itertools
 import json
+import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Final
+from urllib.parse import urlsplit
 
 import pytest
 
+from sparkmirror.cli.worker import SWITCH_INTERVAL_S
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
 from sparkmirror.connect.rest.dispatch import Endpoint
@@ -20,7 +27,9 @@ from tests.support.rest_serving import RealPlugins, serving, settings
 from tests.system.rest_requests import Request, ask
 
 JSON: Final = {"Content-Type": "application/json"}
-ANSWERED_S: Final = 1.0
+ANSWERED_S: Final = 0.1
+ROUNDS_MAX: Final = 5
+"""A body that occupies the worker does so each time; the machine's other work does not."""
 PAUSE_S: Final = 0.005
 """Between two looks: another client that asks without a pause would slow both down."""
 CONFIG: Final = {
@@ -43,6 +52,14 @@ CHANGES: Final = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def threads_as_in_a_worker() -> Iterator[None]:
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
+    yield
+    sys.setswitchinterval(usual)
+
+
 @pytest.fixture(scope="module")
 def url() -> Iterator[str]:
     with serving(MemoryHerder()) as started:
@@ -52,8 +69,10 @@ def url() -> Iterator[str]:
 MIB: Final = 1 << 20
 BODIES: Final = {
     "nested": b'{"config":' + b"[" * (MIB - 100),
-    "keys": b"{" + b",".join(b'"%d":"${a:b}"' % number for number in range(10_000)) + b"}",
+    "keys": b"{" + b",".join(b'"%d":"${a:b}"' % number for number in range(50_000)) + b"}",
     "offsets": b'{"offsets":[' + b",".join([b'{"partition":{"p":1},"offset":{"o":1}}'] * 5_000) + b"]}",
+    "numbers": b"[" + b"1," * 500_000 + b"1]",
+    "lists": b"[" + b"[]," * 300_000 + b"[]]",
 }
 
 
@@ -70,20 +89,20 @@ def changing_requests() -> list[tuple[str, str]]:
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 def test_others_are_answered_whatever_body_any_endpoint_is_sent(url: str, body: bytes) -> None:
-    answers: list[tuple[str, str, int]] = []
-
-    def send() -> None:
-        for verb, path in changing_requests():
-            try:
-                status = ask(url, Request(verb, path, body, JSON)).status
-            except ConnectionError:
-                status = 0  # answered before the body was read, which it is not
-            answers.append((verb, path, status))
-
     assert len(body) <= MIB
-    print(f"slowest answer: {slowest_meanwhile(url, send) * 1000:.0f} ms")  # noqa: T201 - see above
-    assert len(answers) == len(changing_requests()) > 12
-    assert [answer for answer in answers if answer[2] >= 500] == []
+    requests = changing_requests()
+    assert len(requests) > 12
+    statuses: list[int] = []
+    for verb, path in requests:
+        request = Request(verb, path, body, JSON)
+
+        def send(request: Request = request) -> None:
+            with suppress(ConnectionError):  # answered before the body was read, which it is not
+                statuses.append(ask(url, request).status)
+
+        require_others_are_answered(url, send)
+    assert statuses
+    assert [status for status in statuses if status >= 500] == []
 
 
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
@@ -91,25 +110,46 @@ def test_others_are_answered_while_it_is_validated(url: str, changes: dict[str, 
     body = json.dumps({**CONFIG, **changes}).encode()
     request = Request("PUT", "/connector-plugins/MirrorSourceConnector/config/validate", body, JSON)
     statuses: list[int] = []
-    slowest = slowest_meanwhile(url, lambda: statuses.append(ask(url, request).status))
-    print(f"slowest answer: {slowest * 1000:.0f} ms")  # noqa: T201 - the figure that the limit is for
-    assert statuses[0] in (200, 400, 413)
+    require_others_are_answered(url, lambda: statuses.append(ask(url, request).status))
+    assert set(statuses) <= {200, 400, 413}
 
 
-def slowest_meanwhile(url: str, attack: Callable[[], None]) -> float:
-    """The seconds of the slowest answer to another client while `attack` runs, which are within the limit."""
+def test_others_are_answered_while_a_body_comes_byte_by_byte(url: str) -> None:
+    """Each byte is a chunk of its own."""
+    at = urlsplit(url)
+    head = f"PUT /connectors/x/config HTTP/1.1\r\nHost: {at.netloc}\r\nContent-Type: application/json\r\n"
+    chunked = f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"1\r\n[\r\n" * 50_000 + b"0\r\n\r\n"
+    statuses: list[bytes] = []
+
+    def send() -> None:
+        with socket.create_connection((str(at.hostname), int(at.port or 0))) as connected:
+            connected.sendall(chunked)
+            statuses.append(connected.recv(12))
+
+    require_others_are_answered(url, send)
+    assert set(statuses) == {b"HTTP/1.1 400"}
+
+
+def require_others_are_answered(url: str, attack: Callable[[], None]) -> None:
+    """In one of some rounds."""
+    assert any(cpu_of_slowest_answer(url, attack) <= ANSWERED_S for _ in range(ROUNDS_MAX))
+
+
+def cpu_of_slowest_answer(url: str, attack: Callable[[], None]) -> float:
+    """The most seconds of CPU time that another client waited for an answer while `attack` runs."""
     attacker = threading.Thread(target=attack)
     attacker.start()
-    slowest = 0.0
+    most = longest = 0.0
     while True:
         is_last = not attacker.is_alive()
         for path in ("/", "/connectors"):
-            before = time.perf_counter()
+            before = time.perf_counter(), time.process_time()
             assert ask(url, Request("GET", path)).status == 200
-            slowest = max(slowest, time.perf_counter() - before)
+            longest = max(longest, time.perf_counter() - before[0])
+            most = max(most, time.process_time() - before[1])
         time.sleep(PAUSE_S)
         if is_last:
             break
     attacker.join()
-    assert slowest <= ANSWERED_S
-    return slowest
+    print(f"slowest answer: {longest * 1000:.0f} ms, CPU {most * 1000:.0f} ms")  # noqa: T201 - see above
+    return most

@@ -33,7 +33,7 @@ from sparkmirror.view import making as view
 
 _log = logging.getLogger("sparkmirror.worker")
 
-_SWITCH_INTERVAL_S = 0.0005
+SWITCH_INTERVAL_S = 0.0005
 """The longest wait of the REST API's thread for another thread after a system call: with Python's 5 ms,
 clients that poll would wait while connectors start."""
 _FAILED = 1
@@ -83,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
         _log.error("%s", error if named else f"{arguments.file}: {error}")
         return _BAD_FILE
     require_java()
-    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    sys.setswitchinterval(SWITCH_INTERVAL_S)
     levels = LogLevels()
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
     try:

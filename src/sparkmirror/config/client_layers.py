@@ -9,7 +9,7 @@ from typing import Final, Literal, cast
 
 from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER, SHARED_NAMES
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
-from sparkmirror.config.kept_settings import login_of
+from sparkmirror.config.kept_settings import login_of, tls_of
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.sasl_settings import sasl_settings
 from sparkmirror.config.tls_settings import tls_settings
@@ -222,7 +222,7 @@ def _connection(properties: Properties, values: Values, whole_id: str, alias: st
         bootstrap_servers=bootstrap_servers(properties),
         client_id=whole_id,
         security_protocol=protocol,
-        tls=tls_settings(properties, values) if protocol.is_encrypted else None,
+        tls=tls_of(properties, tls_settings(properties, values)) if protocol.is_encrypted else None,
         sasl=login_of(properties, sasl_settings(properties, values)) if protocol.has_login else None,
         request_timeout_s=values.seconds("request.timeout.ms"),
         connect_timeout_s=values.seconds("socket.connection.setup.timeout.ms"),

@@ -3,43 +3,81 @@
 So a password may change where it is kept, and a Spark job brings along where that is, not the password.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeVar
 
 from sparkmirror.config.client_options import ADMIN
+from sparkmirror.config.definitions import Values
 from sparkmirror.config.properties import Properties, Provider
 from sparkmirror.config.providers import resolved
 from sparkmirror.config.sasl_settings import sasl_settings
+from sparkmirror.config.tls_settings import tls_settings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.sasl import SaslSettings
+from sparkmirror.domain.tls import TlsSettings
 
-_PREFIX: Final = "sasl."
+_SASL: Final = "sasl."
+_TLS: Final = "ssl."
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Written:
+    """Settings of one client as they were written, and what their placeholders are resolved with."""
+
+    settings: tuple[tuple[str, str], ...]
+    providers: Mapping[str, Provider] = field(compare=False)
+
+    def read(self, parse: Callable[[Properties, Values], T]) -> T:
+        return self._read(parse, self.providers)
+
+    def read_without_placeholders(self, parse: Callable[[Properties, Values], T]) -> T:
+        """As if all that is kept elsewhere were empty."""
+        return self._read(parse, dict.fromkeys(self.providers, _Nothing()))
+
+    def _read(self, parse: Callable[[Properties, Values], T], providers: Mapping[str, Provider]) -> T:
+        properties = resolved(Properties(dict(self.settings)), providers)
+        return parse(properties, ADMIN.parse(properties))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class KeptLogin:
-    """The `sasl.*` settings of one client, and what their placeholders are resolved with."""
+    """The `sasl.*` settings of one client."""
 
-    written: tuple[tuple[str, str], ...]
-    providers: Mapping[str, Provider] = field(compare=False)
+    written: _Written
 
     @property
     def holds_secrets(self) -> bool:
         """Whether a secret is written beside the placeholders, or instead of one."""
-        nothing = dict.fromkeys(self.providers, _Nothing())
         try:
-            return self._read(nothing).holds_secrets
+            return self.written.read_without_placeholders(sasl_settings).holds_secrets
         except ConfigError:
             return False  # without what is kept elsewhere there is no login
 
     def read(self) -> SaslSettings:
         """As they are now. Raises ConfigError."""
-        return self._read(self.providers)
+        return self.written.read(sasl_settings)
 
-    def _read(self, providers: Mapping[str, Provider]) -> SaslSettings:
-        properties = resolved(Properties(dict(self.written)), providers)
-        return sasl_settings(properties, ADMIN.parse(properties))
+
+@dataclass(frozen=True, slots=True, repr=False)
+class KeptTls:
+    """The `ssl.*` settings of one client."""
+
+    written: _Written
+
+    @property
+    def holds_secrets(self) -> bool:
+        """Whether a password or a key is written beside the placeholders, or instead of one."""
+        try:
+            return self.written.read_without_placeholders(tls_settings).holds_secrets
+        except ConfigError:
+            return True  # what is written can't be told from what is not
+
+    def read(self) -> TlsSettings:
+        """As they are now. Raises ConfigError."""
+        return self.written.read(tls_settings)
 
 
 class _Nothing:
@@ -52,9 +90,16 @@ class _Nothing:
 
 def login_of(properties: Properties, login: SaslSettings) -> SaslSettings:
     """`login` as it was just read from these properties; one that reads itself if they have placeholders."""
-    own = properties.starting(_PREFIX)
+    written = _written(properties.starting(_SASL))
+    return login if written is None else SaslSettings(login.mechanism, kept=KeptLogin(written))
+
+
+def tls_of(properties: Properties, tls: TlsSettings) -> TlsSettings:
+    """The same for TLS."""
+    written = _written(properties.starting(_TLS))
+    return tls if written is None else TlsSettings(kept=KeptTls(written))
+
+
+def _written(own: Properties) -> _Written | None:
     providers = own.providers
-    if not providers:
-        return login
-    kept = KeptLogin(tuple(sorted(own.as_written().items())), providers)
-    return SaslSettings(login.mechanism, kept=kept)
+    return _Written(tuple(sorted(own.as_written().items())), providers) if providers else None

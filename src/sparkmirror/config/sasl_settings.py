@@ -12,12 +12,14 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.tls_settings import tls_settings
 from sparkmirror.domain.sasl import (
     AWS_MSK_IAM,
+    GSSAPI,
     MECHANISMS,
     OAUTHBEARER,
     PLAIN,
     SCRAM,
     Assertion,
     AwsLogin,
+    KerberosLogin,
     SaslSettings,
     TokenSource,
 )
@@ -35,6 +37,7 @@ _RETRIEVERS: Final = (
 _ASSERTION: Final = "sasl.oauthbearer.assertion"
 _ALGORITHMS: Final = ("RS256", "ES256")
 _SCHEMES: Final = ("http", "https", "file")
+_SERVICE: Final = "sasl.kerberos.service.name"
 _CLAIM: Final = "unsecuredLoginStringClaim_"
 _EXTENSION: Final = "unsecuredLoginExtension_"
 _LIFETIME: Final = "unsecuredLoginLifetimeSeconds"
@@ -52,6 +55,8 @@ def sasl_settings(properties: Properties, values: Values) -> SaslSettings:
             return SaslSettings(mechanism, token=_token_source(properties, values, options))
         case "AWS_MSK_IAM":
             return SaslSettings(mechanism, aws=_aws_login(options))
+        case "GSSAPI":
+            return SaslSettings(mechanism, kerberos=_kerberos_login(properties, values, options))
         case _:
             for name in ("username", "password"):
                 if name not in options:
@@ -60,7 +65,7 @@ def sasl_settings(properties: Properties, values: Values) -> SaslSettings:
             return SaslSettings(mechanism, options["username"], options["password"], is_token)
 
 
-assert {PLAIN, *SCRAM, OAUTHBEARER, AWS_MSK_IAM} == set(MECHANISMS)
+assert {PLAIN, *SCRAM, OAUTHBEARER, AWS_MSK_IAM, GSSAPI} == set(MECHANISMS)
 
 
 def _options(properties: Properties, values: Values) -> Mapping[str, str]:
@@ -164,3 +169,25 @@ def _aws_login(options: Mapping[str, str]) -> AwsLogin:
         role_session=options.get("awsRoleSessionName"),
         sts_region=options.get("awsStsRegion"),
     )
+
+
+def _kerberos_login(properties: Properties, values: Values, options: Mapping[str, str]) -> KerberosLogin:
+    """From the options of `com.sun.security.auth.module.Krb5LoginModule`."""
+    service = str(values[_SERVICE] or options.get("serviceName", ""))
+    if not service:
+        reason = "is missing: it has the first part of the brokers' principals, mostly kafka"
+        raise properties.error(_SERVICE, reason)
+    if _is_on(options, "useKeyTab"):
+        for name in ("keyTab", "principal"):
+            if not options.get(name):
+                raise properties.error(_JAAS, f"lacks the option {name}, which useKeyTab=true needs")
+        return KerberosLogin(service, options["principal"], options["keyTab"].removeprefix("FILE:"))
+    if not _is_on(options, "useTicketCache"):
+        raise properties.error(
+            _JAAS, "lacks useKeyTab=true or useTicketCache=true: nobody is asked for a password"
+        )
+    return KerberosLogin(service, options.get("principal"), ticket_cache=options.get("ticketCache"))
+
+
+def _is_on(options: Mapping[str, str], name: str) -> bool:
+    return options.get(name, "").lower() == "true"

@@ -14,11 +14,13 @@ _FILES: Final = (
     "sync.users",
     "ssl.keystore.location",
     "ssl.truststore.location",
+    "keyTab",
+    "ticketCache",
     "sasl.oauthbearer.assertion.file",
     "sasl.oauthbearer.assertion.private.key.file",
     "sasl.oauthbearer.assertion.template.file",
 )
-"""The options whose value is the path of a file that the worker reads, of each cluster and client."""
+"""The options, also of login modules, whose value is the path of a file that the worker reads."""
 _URLS: Final = ("sasl.oauthbearer.token.endpoint.url", "sasl.oauthbearer.jwks.endpoint.url")
 """The options whose value is a URL that the worker reads (CVE-2025-27817)."""
 

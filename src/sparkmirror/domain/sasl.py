@@ -9,7 +9,8 @@ PLAIN: Final = "PLAIN"
 SCRAM: Final = ("SCRAM-SHA-256", "SCRAM-SHA-512")
 OAUTHBEARER: Final = "OAUTHBEARER"
 AWS_MSK_IAM: Final = "AWS_MSK_IAM"
-MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER, AWS_MSK_IAM)
+GSSAPI: Final = "GSSAPI"
+MECHANISMS: Final = (PLAIN, *SCRAM, OAUTHBEARER, AWS_MSK_IAM, GSSAPI)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -65,6 +66,19 @@ class AwsLogin:
     sts_region: str | None = None
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class KerberosLogin:
+    """`service` is the first part of the brokers' principals.
+
+    Without a key table, tickets are in a cache: the one named, else the default one.
+    """
+
+    service: str
+    principal: str | None = None
+    keytab: str | None = None
+    ticket_cache: str | None = None
+
+
 class Kept(Protocol):
     """Login settings that are kept elsewhere."""
 
@@ -89,6 +103,7 @@ class SaslSettings:
     is_token: bool = False
     token: TokenSource | None = None
     aws: AwsLogin | None = None
+    kerberos: KerberosLogin | None = None
     kept: Kept | None = None
 
     def current(self) -> "SaslSettings":

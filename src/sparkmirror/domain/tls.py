@@ -1,7 +1,7 @@
 """Holds how a client proves who it is, and whom it trusts, over TLS. No repr shows a secret."""
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 """What Kafka's clients enable by default, and the only versions that are spoken here."""
@@ -20,9 +20,23 @@ class Store:
     password: str | None = None
 
 
+class Kept(Protocol):
+    """TLS settings that are kept elsewhere."""
+
+    @property
+    def holds_secrets(self) -> bool: ...
+
+    def read(self) -> "TlsSettings":
+        """As they are now. Raises ConfigError."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class TlsSettings:
-    """`ciphers` are OpenSSL's names, empty for its defaults. Without a trust store the system's is used."""
+    """`ciphers` are OpenSSL's names, empty for its defaults. Without a trust store the system's is used.
+
+    With `kept`, nothing is known here.
+    """
 
     key_store: Store | None = None
     trust_store: Store | None = None
@@ -30,13 +44,20 @@ class TlsSettings:
     versions: tuple[str, ...] = VERSIONS
     ciphers: tuple[str, ...] = ()
     checks_host_names: bool = True
+    kept: Kept | None = None
+
+    def current(self) -> "TlsSettings":
+        """With what is kept elsewhere as it is now. Raises ConfigError."""
+        return self if self.kept is None else self.kept.read()
 
     @property
     def holds_secrets(self) -> bool:
         """Whether it has a password, or a private key itself."""
+        if self.kept is not None:
+            return self.kept.holds_secrets
         stores = (self.key_store, self.trust_store)
         passwords = (self.key_password, *(store.password for store in stores if store is not None))
-        has_key = self.key_store is not None and self.key_store.text is not None
+        has_key = self.key_store is not None and bool((self.key_store.text or "").strip())
         return has_key or any(passwords)
 
     @property

@@ -19,6 +19,7 @@ from sparkmirror.domain.network import Transport, host_port
 from sparkmirror.kafka.channel import Channel
 from sparkmirror.kafka.error_codes import check
 from sparkmirror.kafka.login import LOGIN_ID, Ask, Login, renewal_s
+from sparkmirror.kafka.null_fields import without_nulls
 from sparkmirror.kafka.transport import network_of
 from sparkmirror.kafka.wire import UNREADABLE
 
@@ -229,7 +230,7 @@ class Connection:
 
     def _decode(self, frame: memoryview, response_class: Any, version: int) -> Any:
         try:
-            return response_class.decode(frame, version=version, header=True)
+            return without_nulls(response_class.decode(frame, version=version, header=True), version)
         except (*UNREADABLE, TypeError) as error:
             raise DisconnectedError(
                 f"{self.address} sent what is no {response_class.__name__}; is this a Kafka port?"

@@ -9,7 +9,8 @@ from kafka.net.sasl.plain import SaslMechanismPlain
 from kafka.net.sasl.scram import SaslMechanismScram, ScramClient
 
 from sparkmirror.domain.errors import AuthenticationError
-from sparkmirror.domain.sasl import AWS_MSK_IAM, OAUTHBEARER, PLAIN, SaslSettings, TokenSource
+from sparkmirror.domain.sasl import AWS_MSK_IAM, GSSAPI, OAUTHBEARER, PLAIN, SaslSettings, TokenSource
+from sparkmirror.kafka.kerberos import Gssapi
 from sparkmirror.security.tokens import Tokens
 
 _ITERATIONS_MIN: Final = 4096
@@ -30,6 +31,9 @@ def mechanism_of(settings: SaslSettings, host: str) -> SaslMechanism:
             return SaslMechanismOAuth(sasl_oauth_token_provider=_Token(settings.token))
         case _ if settings.mechanism == AWS_MSK_IAM:
             return _AwsMskIam(settings, host)
+        case _ if settings.mechanism == GSSAPI:
+            assert settings.kerberos is not None
+            return Gssapi(settings.kerberos, host)
         case _:
             return _Scram(settings)
 

@@ -12,8 +12,9 @@ from contextlib import suppress
 from typing import Final, cast
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.errors import ConfigError, DisconnectedError
 from sparkmirror.domain.network import host_port
+from sparkmirror.domain.tls import TlsSettings
 from sparkmirror.security.tls_context import ClientContexts
 
 _RECORD_BYTES: Final = 16 << 10
@@ -209,8 +210,14 @@ class _Explanations:
         )
 
     @property
+    def _current_tls(self) -> TlsSettings | None:
+        with suppress(ConfigError):
+            return None if self._settings.tls is None else self._settings.tls.current()
+        return None
+
+    @property
     def _trusted_by(self) -> str:
-        tls = self._settings.tls
+        tls = self._current_tls
         store = None if tls is None else tls.trust_store
         if store is None:
             return "the system (ssl.truststore.location is not set)"
@@ -219,7 +226,7 @@ class _Explanations:
     def _alert(self, error: ssl.SSLError) -> str:
         reason = str(error.reason or error)
         said = re.sub(r"^(?:TLSV1[_3]*|SSLV3)_(?:ALERT_)?", "", reason).replace("_", " ").lower()
-        tls = self._settings.tls
+        tls = self._current_tls
         has_keys = tls is not None and tls.key_store is not None
         if not has_keys and reason.endswith(_CERTIFICATE_WANTED):
             return f"wants a client certificate: set ssl.keystore.location ({said})"

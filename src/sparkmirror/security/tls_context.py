@@ -78,6 +78,7 @@ def _as_file(text: str) -> Iterator[Path]:
 
 class _Made(NamedTuple):
     context: ssl.SSLContext
+    settings: TlsSettings
     versions: tuple[FileVersion | None, ...]
 
 
@@ -89,21 +90,24 @@ class ClientContexts:
         self._lock = threading.Lock()
 
     def context_of(self, settings: TlsSettings) -> ssl.SSLContext:
-        """With what the stores hold now. Raises ConfigError when they could never be read.
+        """With what stores and passwords are now. Raises ConfigError when they could never be read.
 
-        Stores that can be read no longer, for instance because they are being written, count as they were.
+        What can be read no longer, for instance because it is being written, counts as it was.
         """
         with self._lock:
-            versions = tuple(map(file_version, settings.files))
             made = self._made.get(settings)
-            if made is not None and made.versions == versions:
-                return made.context
             try:
-                context = client_context(settings)
+                self._made[settings] = found = _current(settings.current(), made)
             except ConfigError as error:
                 if made is None:
                     raise
                 _log.warning("a changed store can't be used, the one before is kept: %s", error)
                 return made.context
-            self._made[settings] = _Made(context, versions)
-            return context
+            return found.context
+
+
+def _current(settings: TlsSettings, made: _Made | None) -> _Made:
+    versions = tuple(map(file_version, settings.files))
+    if made is not None and (made.settings, made.versions) == (settings, versions):
+        return made
+    return _Made(client_context(settings), settings, versions)

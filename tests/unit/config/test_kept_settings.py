@@ -1,6 +1,7 @@
 """Logins whose secrets are kept elsewhere: read each time, and never brought along."""
 
 import pickle
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -20,8 +21,9 @@ PROVIDERS = {
 }
 
 
-def client(jaas: str, **environment: str) -> ConnectionSettings:
+def client(jaas: str, tls: Mapping[str, str] | None = None, **environment: str) -> ConnectionSettings:
     written = {
+        **(tls or {}),
         "bootstrap.servers": "h:9092",
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
@@ -87,3 +89,21 @@ def test_without_placeholders_nothing_is_read_again() -> None:
     settings = client(scram("hush"))
     assert settings.holds_secrets
     assert login(settings).current() is settings.sasl
+
+
+def test_a_store_s_password_is_read_again_each_time_and_not_brought_along(tmp_path: Path) -> None:
+    file = tmp_path / "secrets"
+    file.write_text("jaas = " + scram("other") + "\npassword = hushed-first\n")
+    store = {
+        "ssl.keystore.location": "/etc/k.p12",
+        "ssl.keystore.password": f"${{file:{file}:password}}",
+        "ssl.keystore.type": "PKCS12",
+    }
+    settings = client(f"${{file:{file}:jaas}}", store)
+    assert not settings.holds_secrets
+    sent = pickle.dumps(settings)
+    assert b"hushed" not in sent
+    file.write_text("password = hushed-second\n")
+    tls = pickle.loads(sent).tls
+    assert tls.current().key_store.password == "hushed-second"
+    assert client(scram(f"${{file:{file}:password}}"), store | {"ssl.key.password": "hush"}).holds_secrets

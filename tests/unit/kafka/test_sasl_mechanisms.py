@@ -2,6 +2,7 @@
 
 import datetime as dt
 import json
+import sys
 
 import pytest
 from botocore.auth import SigV4QueryAuth  # type: ignore[import-untyped]
@@ -9,7 +10,7 @@ from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
 
 from sparkmirror.domain.errors import AuthenticationError
-from sparkmirror.domain.sasl import AwsLogin, SaslSettings
+from sparkmirror.domain.sasl import AwsLogin, KerberosLogin, SaslSettings
 from sparkmirror.kafka.sasl_mechanisms import mechanism_of, region_of
 
 HOST = "b-1.mirror.abc.c2.kafka.eu-central-1.amazonaws.com"
@@ -66,3 +67,9 @@ def test_aws_signs_alike(token: str | None, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: signed_at)
     signer.add_auth(request)
     assert request.url.endswith(f"X-Amz-Signature={message['x-amz-signature']}")
+
+
+def test_without_its_library_gssapi_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "gssapi", None)
+    with pytest.raises(AuthenticationError, match=r"GSSAPI needs gssapi: pip install sparkmirror\[gssapi\]"):
+        mechanism_of(SaslSettings("GSSAPI", kerberos=KerberosLogin("kafka")), "h")

@@ -6,6 +6,7 @@ those of `rest.open.paths` and the requests of Java's workers to each other, whi
 
 import logging
 import re
+import time
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from enum import Enum
@@ -13,7 +14,7 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparkmirror.connect.rest.failed_logins import FailedLogins
 from sparkmirror.connect.rest.responses import error_response
@@ -25,6 +26,8 @@ READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 PEER_NAME: Final = "peer_name"
 """In the state of a connection: the distinguished name of the client's certificate, if it sent one."""
 
+_CHECKED_AGAIN_S: Final = 1.0
+"""Within a response that is sent in parts."""
 _LOGIN: Final = "sparkmirror.login"
 _INTERNAL: Final = re.compile(r"POST /connectors/[^/]+/tasks|PUT /connectors/[^/]+/fence")
 _REFUSED: Final = "User cannot access the resource."
@@ -114,7 +117,26 @@ class Authentication:
                 response.headers.append(name, value)
             await response(scope, receive, send)
         else:
-            await self._app({**scope, _LOGIN: login}, receive, send)
+            sent = self._while_logged_in(scope, send) if login.is_required else send
+            await self._app({**scope, _LOGIN: login}, receive, sent)
+
+    def _while_logged_in(self, scope: Scope, send: Send) -> Send:
+        """A stream ends with its login: when a token expires, a password changes, a user is removed."""
+        checked_at, has_ended = time.monotonic(), False
+
+        async def sent(message: Message) -> None:
+            nonlocal checked_at, has_ended
+            if has_ended:
+                return  # the server tells the application that the client is gone
+            if message.get("more_body") and time.monotonic() - checked_at >= _CHECKED_AGAIN_S:
+                try:
+                    _require_right(await self._login(scope), scope["method"])
+                except _RefusedError:
+                    has_ended, message = True, {"type": "http.response.body", "more_body": False}
+                checked_at = time.monotonic()
+            await send(message)
+
+        return sent
 
     async def _login(self, scope: Scope) -> Login:
         if not self._logins.are_required:

@@ -20,6 +20,8 @@ REQUEST_COMPLETE_S: Final = 30.0
 RESPONSE_RECEIVED_S: Final = 120.0
 """Longer than any request takes."""
 KEPT_IDLE_S: Final = 30
+_PIECE_BYTES: Final = 4096
+"""Taken at a time: a chunk of one byte costs as much as one of many, and has 6 bytes."""
 
 
 class TimeoutProtocol(H11Protocol):
@@ -32,6 +34,7 @@ class TimeoutProtocol(H11Protocol):
         super().__init__(*args, **kwargs)
         self._deadline: asyncio.TimerHandle | None = None
         self._responding: RequestResponseCycle | None = None
+        self._unread = bytearray()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
@@ -40,6 +43,27 @@ class TimeoutProtocol(H11Protocol):
         if certificate is not None:
             self.app_state = {**self.app_state, PEER_NAME: _subject(certificate)}
         self._drop_after(self.request_complete_s)
+
+    def data_received(self, data: bytes) -> None:
+        """Take it in pieces, between which others are served."""
+        is_taking = bool(self._unread)
+        self._unread += data
+        if is_taking:
+            self.transport.pause_reading()
+        else:
+            self._take_piece()
+
+    def _take_piece(self) -> None:
+        if self.transport.is_closing():
+            return
+        piece = bytes(self._unread[:_PIECE_BYTES])
+        super().data_received(piece)
+        del self._unread[:_PIECE_BYTES]
+        if self._unread:
+            self.transport.pause_reading()
+            self.loop.call_soon(self._take_piece)
+        elif not self.flow.read_paused:
+            self.transport.resume_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()

@@ -18,6 +18,11 @@ from sparkmirror.domain.connect import ConnectError, ConnectorOffset, TargetStat
 BODY_BYTES_MAX: Final = 1024 * 1024
 """As much as a record of a config topic may have; about 6,000 offsets."""
 
+VALUES_MAX: Final = 50_000
+"""More than 6,000 offsets have. Other threads wait while a body is decoded."""
+CONFIG_KEYS_MAX: Final = 2000
+"""Several times as many as there are options."""
+
 _STATES: Final = {state.name: state for state in TargetState}
 _NULL_VALUE: Final = "Null value can not be supplied as the configuration value."
 _INVALID: Final = (
@@ -150,6 +155,7 @@ def _parsed(body: bytes) -> object:
     encoding = json.detect_encoding(body)
     try:
         text = body.decode("utf-8-sig" if encoding == "utf-8" else encoding)
+        _require_few_values(text)
         content: object = json.loads(
             text, parse_int=_Number, parse_float=_Number, parse_constant=_refuse_constant
         )
@@ -160,6 +166,13 @@ def _parsed(body: bytes) -> object:
     except ValueError as error:
         raise bad_request(f"The body is not valid JSON: {error}") from None
     return content
+
+
+def _require_few_values(text: str) -> None:
+    """Each value is the first of a list or object, or stands behind a comma; strings have none."""
+    outside_strings = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
+    if sum(map(outside_strings.count, ",[{")) > VALUES_MAX:
+        raise bad_request(f"The body has more than {VALUES_MAX} values")
 
 
 def _refuse_constant(name: str) -> NoReturn:
@@ -179,6 +192,8 @@ def _object(content: object, known: Sequence[str]) -> Mapping[str, object]:
 def _texts(content: object, place: str | None) -> dict[str, str | None]:
     if not isinstance(content, dict):
         _wrong(content, place, "an object")
+    if len(content) > CONFIG_KEYS_MAX:
+        raise bad_request(f"A config has {CONFIG_KEYS_MAX} keys at most; this one has {len(content)}")
     return {_whole(key): None if value is None else _text(value, key) for key, value in content.items()}
 
 

@@ -1,6 +1,14 @@
+import json
+from contextlib import suppress
+from typing import Any
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sparkmirror.connect.rest.request_bodies import (
+    CONFIG_KEYS_MAX,
+    VALUES_MAX,
     config_changes,
     connector_config,
     create_request,
@@ -72,7 +80,7 @@ def test_a_new_connectors_name_is_trimmed() -> None:
         (b'{"config": {"a": "\xff"}}', "not valid UTF-8"),
         (b'{"config": {"a": "\\ud800"}}', "half a character"),
         (b'{"config": {"\\ud800": ""}}', "half a character"),
-        (b'{"config": ' + b"[" * 100_000, "nested too deeply"),
+        (b'{"config": ' + b"[" * 40_000, "nested too deeply"),
         (b'{"config": {"a": ' + b"9" * 10_000 + b"}, 1}", "not valid JSON"),
     ],
 )
@@ -117,3 +125,41 @@ def test_an_offset_without_a_partition_is_refused(item: bytes) -> None:
     with pytest.raises(ConnectError) as raised:
         offsets_to_alter(b'{"offsets": [' + item + b"]}")
     refused(raised)
+
+
+@pytest.mark.parametrize("item", [b"1", b"[]", b"{}", b'"[,{"'])
+def test_a_body_of_too_many_values_is_refused_before_it_is_decoded(item: bytes) -> None:
+    with pytest.raises(ConnectError) as error:
+        config_changes(b"[" + item + (b"," + item) * VALUES_MAX + b"]")
+    assert refused(error) == f"The body has more than {VALUES_MAX} values"
+
+
+def test_what_a_text_holds_is_no_value() -> None:
+    text = '[{,\\"' * VALUES_MAX + "\\"
+    assert config_changes(json.dumps({"a": text, "b": "c"}).encode()) == {"a": text, "b": "c"}
+
+
+def test_a_config_of_too_many_keys_is_refused() -> None:
+    body = {str(number): "" for number in range(CONFIG_KEYS_MAX + 1)}
+    with pytest.raises(ConnectError) as error:
+        config_changes(json.dumps(body).encode())
+    assert (
+        refused(error) == f"A config has {CONFIG_KEYS_MAX} keys at most; this one has {CONFIG_KEYS_MAX + 1}"
+    )
+
+
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4),
+    max_leaves=12,
+)
+KNOWN = st.sampled_from(("name", "config", "initial_state", "offsets", "partition", "offset", "x"))
+SHAPED = st.dictionaries(KNOWN, ANY_JSON | st.dictionaries(KNOWN, ANY_JSON, max_size=3), max_size=4)
+
+
+@given(st.binary(max_size=60) | (SHAPED | ANY_JSON).map(lambda content: json.dumps(content).encode()))
+def test_any_body_is_read_or_refused(body: bytes) -> None:
+    parsers: tuple[Any, ...] = (create_request, config_changes, offsets_to_alter)
+    for parse in parsers:
+        with suppress(ConnectError):
+            parse(body)

@@ -1,0 +1,70 @@
+"""Logs in by Kerberos: kafka-python's mechanism, with tickets of the key table or cache that JAAS names.
+
+MIT's library gets a ticket by itself with a key table, and a new one when it has expired.
+"""
+
+from typing import Any, Final
+
+from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
+
+from sparkmirror.domain.errors import AuthenticationError
+from sparkmirror.domain.sasl import KerberosLogin
+
+HOW_TO_INSTALL: Final = "GSSAPI needs gssapi: pip install sparkmirror[gssapi]"
+
+
+class Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no types here
+    """For one login. Asks the KDC for tickets, which may block. Raises AuthenticationError."""
+
+    def __init__(self, login: KerberosLogin, host: str) -> None:
+        try:
+            import gssapi  # noqa: PLC0415 - an extra
+        except (ImportError, OSError) as error:
+            raise AuthenticationError(f"{HOW_TO_INSTALL} ({error})") from error
+        # Instead of the library's own constructor, which knows the default ticket cache only.
+        self._errors: type[Exception] = gssapi.exceptions.GSSError
+        self._is_done = self._is_authenticated = False
+        self.auth_id = f"{login.service}@{host}"
+        try:
+            self._client_ctx = _context(gssapi, login, self.auth_id)
+            self._next_token = self._client_ctx.step(None)
+        except self._errors as error:
+            raise AuthenticationError(
+                f"gets no Kerberos ticket for {self.auth_id} by {_source(login)}: {_reason(error)}"
+            ) from error
+
+    def receive(self, auth_bytes: bytes) -> None:
+        try:
+            super().receive(auth_bytes)
+        except self._errors as error:
+            raise AuthenticationError(f"sent what is no answer of GSSAPI: {_reason(error)}") from error
+
+
+def _context(gssapi: Any, login: KerberosLogin, service: str) -> Any:
+    kerberos = gssapi.MechType.kerberos
+    name = gssapi.Name(service, name_type=gssapi.NameType.hostbased_service).canonicalize(kerberos)
+    principal = None
+    if login.principal is not None:
+        principal = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
+    store = {}
+    if login.keytab is not None:
+        # A cache of its own for each principal and key table, in memory: the default one may be another's.
+        cache = f"{abs(hash((login.principal, login.keytab))):x}"
+        store = {"client_keytab": f"FILE:{login.keytab}", "ccache": f"MEMORY:sparkmirror-{cache}"}
+    elif login.ticket_cache is not None:
+        store = {"ccache": f"FILE:{login.ticket_cache}"}
+    credentials = gssapi.Credentials(name=principal, usage="initiate", mechs=[kerberos], store=store or None)
+    return gssapi.SecurityContext(name=name, creds=credentials, usage="initiate", mech=kerberos)
+
+
+def _source(login: KerberosLogin) -> str:
+    if login.keytab is not None:
+        # MIT's library does not say what is wrong with a key table; its own command does.
+        return f"{login.keytab} (try `kinit -k -t {login.keytab} {login.principal}`)"
+    return login.ticket_cache or "the default ticket cache"
+
+
+def _reason(error: Exception) -> str:
+    """What Kerberos says of it: the text of the minor status, in one line."""
+    minor = str(error).rpartition("Minor (")[2].partition("): ")[2]
+    return " ".join((minor or str(error)).split())
