@@ -71,7 +71,10 @@ assert {PLAIN, *SCRAM, OAUTHBEARER, AWS_MSK_IAM, GSSAPI} == set(MECHANISMS)
 def _options(properties: Properties, values: Values) -> Mapping[str, str]:
     secret = values[_JAAS]
     if not isinstance(secret, Password):
-        raise properties.error(_JAAS, "is missing: it has the login module with its options")
+        raise properties.error(
+            _JAAS,
+            "is missing: it has the login module with its options. Without sasl.mechanism it is GSSAPI's",
+        )
     try:
         return parse_jaas(secret.value).options
     except ValueError as error:

@@ -92,9 +92,13 @@ class FlowStatus:
 
     @property
     def is_running(self) -> bool | None:
-        """None where nothing shows it: no heartbeats are emitted, and no change was reported just now."""
+        """None where nothing shows it: no heartbeats are emitted, and no change was reported just now.
+
+        After this mirror was stopped in order, Java's may go on: then heartbeats do.
+        """
         if self.is_stopped:
-            return False
+            patience_s = _HEARTBEATS_MISSED * self.heartbeat_interval_s
+            return self.heartbeat_age_s is not None and self.heartbeat_age_s <= patience_s
         if self.report_age_s is not None and self.report_age_s <= _SILENT_AFTER_S:
             return True
         if self.heartbeat_interval_s == float("inf"):

@@ -67,7 +67,7 @@ def test_connectors_are_named_as_java_names_them() -> None:
         ({"A.consumer.isolation.level": "read_most"}, "isolation.level"),
         ({"A->B.producer.override.acks": "2"}, "acks"),
         ({"B.offset.storage.partitions": "0"}, "offset.storage.partitions"),
-        ({"B.security.protocol": "SASL_SSL"}, "sasl.mechanism"),
+        ({"B.security.protocol": "SASL_SSL"}, "sasl.jaas.config"),
         ({"A.security.protocol": "SSL", "A.ssl.provider": "BC"}, "ssl.provider"),
     ],
 )

@@ -39,7 +39,8 @@ def reported(**errors: str) -> Mapping[TopicPartition, PartitionProgress]:
             replace(WELL, heartbeat_age_s=60.0, report_age_s=60.0, reports=reported(FAILED="x")),
             FlowState.NOT_RUNNING,
         ),
-        (replace(WELL, job=STOPPED), FlowState.NOT_RUNNING),
+        (replace(WELL, job=STOPPED, heartbeat_age_s=3.1), FlowState.NOT_RUNNING),
+        (replace(WELL, job=STOPPED), FlowState.CAUGHT_UP),
         (replace(WELL, heartbeat_age_s=None, report_age_s=None), FlowState.NOT_RUNNING),
     ],
 )
