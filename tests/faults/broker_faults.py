@@ -52,7 +52,7 @@ def freeze_broker(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
         yield
 
 
-@fault(Area.BROKERS, (0.5, 2.0), delays=True)
+@fault(Area.BROKERS, (0.5, 2.0), need=Need.WRITES, delays=True)
 def hang_follower(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
     """High watermarks stand still for less than a broker's session, while workers die and begin again."""
     workers = testbed.workers().workers
