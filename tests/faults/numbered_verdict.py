@@ -83,7 +83,7 @@ def judge_numbered(
             for number in range(NUMBERED_PARTITIONS):
                 originals, copies = (_numbers(reader, number) for reader in (at_source, at_target))
                 may_repeat = topic == OLD and were_delayed
-                repeated += len(copies) - len(set(copies)) if may_repeat else 0
+                repeated += _surplus(copies) - _surplus(originals) if may_repeat else 0
                 found = (
                     compacted_problems(originals, copies)
                     if topic == COMPACTED
@@ -102,16 +102,21 @@ def _numbers(reader: TopicReader, partition: int) -> list[int]:
 def numbered_problems(
     source: Sequence[int], target: Sequence[int], told: Told, *, may_repeat: bool = False
 ) -> list[str]:
-    """Every record is there once and in order, but for those that incidents name, which must be so."""
+    """Every record is there once and in order, but for those that incidents name, which must be so.
+
+    Where records may repeat, the source's producer may have repeated some there already.
+    """
     there = set(source)
     problems = [] if may_repeat else _repeated(target)
     problems += _named("missing", there - set(target) - told.missing)
     problems += _named("extra", set(target) - there - told.extra)
     problems += _named("not there, though incidents say so", told.extra - told.missing - set(target))
     problems += _named("there, though an incident calls it lost", told.missing & set(target))
-    expected = [number for number in source if number not in told.missing]
+    expected = [number for number in dict.fromkeys(source) if number not in told.missing]
     if not problems and [number for number in dict.fromkeys(target) if number in there] != expected:
         problems.append("the order differs")
+    if not told.missing and _surplus(target) < _surplus(source):
+        problems.append("the source has more records twice")
     return problems
 
 
@@ -124,6 +129,11 @@ def compacted_problems(source: Sequence[int], target: Sequence[int]) -> list[str
     if [number for number in target if number in both] != [number for number in source if number in both]:
         problems.append("the order differs")
     return problems
+
+
+def _surplus(numbers: Sequence[int]) -> int:
+    """How many of them are there more than once."""
+    return len(numbers) - len(set(numbers))
 
 
 def _repeated(target: Sequence[int]) -> list[str]:

@@ -42,6 +42,15 @@ def test_where_a_late_batch_is_not_fenced_records_may_repeat_and_nothing_else() 
         assert is_found == (fault != "there twice")
 
 
+def test_what_the_source_has_twice_is_there_twice() -> None:
+    """Its brokers forget the load's producer, too."""
+    source = [*SOURCE[:4], *SOURCE[2:]]
+    assert numbered_problems(source, source, NOTHING, may_repeat=True) == []
+    assert numbered_problems(source, SOURCE, NOTHING, may_repeat=True) == [
+        "the source has more records twice"
+    ]
+
+
 def test_what_the_source_lost_may_be_extra_only_as_far_as_an_incident_tells_it() -> None:
     election = Election("source", PARTITION, LOST)
     notice = Notice(PARTITION, source_truncated(102, 100).text)
