@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("file", type=Path)
     parser.add_argument("--topics", nargs="+", required=True)
     parser.add_argument("--partitions", type=int, required=True, help="of each topic")
-    parser.add_argument("--marks", type=int, nargs="+", default=[])
+    parser.add_argument("--marks", type=int, nargs="*", default=[])
     options = parser.parse_args(arguments)
     loop = CopyLoop(_plan(options.file, options.topics, options.partitions))
     thread = threading.Thread(target=loop.run, daemon=True)
