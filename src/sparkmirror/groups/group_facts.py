@@ -10,18 +10,14 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.explained_lookups import looked_up
+from sparkmirror.groups.flow_histories import FlowHistories
 from sparkmirror.groups.group_explanation import GroupFacts, GroupThere, PartitionFacts
 from sparkmirror.groups.offset_resolver import Wanted
-from sparkmirror.groups.reverse_syncs import ReverseSyncs
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.groups import Groups
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.offsets.checkpoints import CheckpointBook
-from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
-from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
-
-_READ_TIMEOUT_S = 60.0
 
 
 def group_facts(settings: FlowSettings, group: GroupId) -> GroupFacts:
@@ -77,7 +73,8 @@ def _partitions(
 ) -> list[PartitionFacts]:
     if not committed:
         return []
-    histories = _histories(connector)
+    with closing(FlowHistories(connector)) as reader:
+        histories = reader.read()
     checkpoints = _checkpoints(connector).of_group(group)
     there = {partition: counterpart(connector.settings, partition) for partition in sorted(committed)}
     lookups = looked_up(
@@ -117,30 +114,9 @@ def _left_out(settings: FlowSettings, connector: CheckpointConfig, topic: str) -
     return refused
 
 
-def _histories(connector: CheckpointConfig) -> Mapping[TopicPartition, SyncHistory]:
-    """None at all before the flow has run."""
-    syncs = OffsetSyncsReader(connector.offset_syncs_consumer, connector.settings.offset_syncs_topic)
-    with closing(syncs):
-        try:
-            syncs.catch_up(_READ_TIMEOUT_S)
-        except KafkaError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-    with closing(ReverseSyncs(connector)) as reverse:
-        trouble = reverse.catch_up(_READ_TIMEOUT_S)
-        if trouble is not None and trouble.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise trouble
-    return {**reverse.histories, **syncs.histories}
-
-
 def _checkpoints(connector: CheckpointConfig) -> CheckpointBook:
-    try:
-        topic = connector.settings.checkpoints_topic
-        return CheckpointBook(read_checkpoints(connector.checkpoints_consumer, topic))
-    except KafkaError as error:
-        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise
-        return CheckpointBook()
+    topic = connector.settings.checkpoints_topic
+    return CheckpointBook(unless_missing(lambda: read_checkpoints(connector.checkpoints_consumer, topic), ()))
 
 
 def _ends(

@@ -1,6 +1,7 @@
 """Translates Kafka's error codes into this project's errors."""
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, NamedTuple, TypeVar
 
 from kafka import errors as library
 
@@ -15,6 +16,8 @@ from sparkmirror.domain.errors import (
     UnsupportedVersionError,
 )
 from sparkmirror.domain.rights import Right, how_to_grant
+
+T = TypeVar("T")
 
 UNKNOWN_SERVER_ERROR = -1
 NONE = 0
@@ -186,6 +189,16 @@ def check(code: int, context: str, needed: Needed | None = None) -> None:
     """Raise the error for a code that is not 0."""
     if code != NONE:
         raise error_for(code, context, needed=needed)
+
+
+def unless_missing(read: Callable[[], T], otherwise: T) -> T:
+    """What `read` returns, or `otherwise` where there is no such topic. Raises every other KafkaError."""
+    try:
+        return read()
+    except KafkaError as error:
+        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise
+        return otherwise
 
 
 def translate(error: Exception, context: str, needed: Needed | None = None) -> KafkaError:

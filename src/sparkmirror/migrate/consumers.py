@@ -14,7 +14,7 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.group_members import Member
 from sparkmirror.kafka.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
@@ -297,12 +297,7 @@ class ConsumerMigration:
         )
 
     def _read_checkpoints(self) -> CheckpointBook:
-        try:
-            return CheckpointBook(self._checkpoints.catch_up(_READ_TIMEOUT_S))
-        except KafkaError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            return CheckpointBook()
+        return CheckpointBook(unless_missing(lambda: self._checkpoints.catch_up(_READ_TIMEOUT_S), ()))
 
     def _target_partition(self, source: TopicPartition) -> TopicPartition:
         topic = target_topic(self._access.source.policy, self._access.flow, source.topic)
@@ -317,12 +312,7 @@ class ConsumerMigration:
         return committed
 
     def _stored(self) -> Mapping[GroupId, Mapping[TopicPartition, WrittenOffset]]:
-        try:
-            return read_written(self._checkpoint.target_admin, self._topic)
-        except KafkaError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            return {}
+        return unless_missing(lambda: read_written(self._checkpoint.target_admin, self._topic), {})
 
     def _ensure_topic(self) -> None:
         replicas = self._checkpoint.settings.checkpoints_replication_factor

@@ -81,11 +81,20 @@ class LagReader:
     """
 
     def __init__(
-        self, access: FlowAccess, is_wanted: Callable[[str], object], *, reads_ages: bool = False
+        self,
+        access: FlowAccess,
+        is_wanted: Callable[[str], object],
+        *,
+        reads_ages: bool = False,
+        reads_errors: bool = True,
     ) -> None:
-        """`reads_ages`: one more request to find how old the oldest record is that is not copied."""
+        """`reads_ages`: one more request to find how old the oldest record is that is not copied.
+
+        `reads_errors`: the mirror's own errors are read from the reports of its tasks.
+        """
         self._access = access
         self._reads_ages = reads_ages
+        self._reads_errors = reads_errors
         self._is_wanted = is_wanted
         self._offsets = FlowOffsets(access)
 
@@ -109,7 +118,7 @@ class LagReader:
             not_begun = [partition for partition in known if begins[partition] is None]
             begins |= existing_offsets(everything, not_begun, EARLIEST)
         left = offsets.left_to_mirror(known)
-        errors = offsets.errors() if left else {}
+        errors = offsets.errors() if left and self._reads_errors else {}
         found = []
         for partition in sorted(sources):
             end = ends[partition]

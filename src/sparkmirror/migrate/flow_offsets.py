@@ -12,7 +12,7 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for, unless_missing
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.offsets import require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
@@ -54,12 +54,10 @@ class FlowOffsets:
         """Read the positions and offset syncs that exist now. Raises KafkaError."""
         access = self._access
         positions, topic, source = access.positions, access.positions_topic, access.flow.source
-        try:
-            self._stored = read_stored_positions(positions, topic, access.connector, source, partitions)
-        except KafkaError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            self._stored = StoredPositions({}, None)  # the flow has never run
+        self._stored = unless_missing(
+            lambda: read_stored_positions(positions, topic, access.connector, source, partitions),
+            StoredPositions({}, None),  # the flow has never run
+        )
         if self._syncs is not None:
             self._syncs.catch_up(_READ_TIMEOUT_S)
 

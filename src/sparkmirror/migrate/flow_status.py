@@ -5,18 +5,18 @@ changed, Java reports nothing: of both, heartbeats show that they run.
 """
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
-from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_lag import FlowLag, LagReader
 from sparkmirror.migrate.last_heartbeat import LastHeartbeat
+from sparkmirror.offsets.wire_records import Checkpoint
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 from sparkmirror.storage.progress import (
     Driver,
@@ -144,7 +144,8 @@ class StatusReader:
         self._access = access
         self._now = now
         self._reads_groups = reads_groups
-        self._lag = LagReader(access, lambda _: True, reads_ages=reads_ages)
+        # Errors are in the reports, which are read here anyway.
+        self._lag = LagReader(access, lambda _: True, reads_ages=reads_ages, reads_errors=False)
         self._heartbeat = LastHeartbeat(access)
         self._progress = ProgressReader(access.positions, progress_topic(access.flow.source))
 
@@ -158,7 +159,7 @@ class StatusReader:
         connector = self._access.connector
         lag = self._lag.read()
         heartbeat_ms = self._heartbeat.read()
-        self._catch_up()
+        unless_missing(self._progress.catch_up, None)  # Java's mirror has no such topic
         now = self._now()
         current = {each.source for each in lag.partitions}
         reports = {
@@ -177,24 +178,14 @@ class StatusReader:
             self._access.heartbeat.topic,
         )
 
-    def _catch_up(self) -> None:
-        """Java's mirror has no such topic."""
-        try:
-            self._progress.catch_up()
-        except KafkaError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-
     def _groups(self) -> Mapping[GroupId, int]:
         checkpoint = self._access.checkpoint
         if checkpoint is None:
             return {}
-        try:
-            found = read_checkpoints(checkpoint.checkpoints, checkpoint.settings.checkpoints_topic)
-        except KafkaError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            return {}
+        topic = checkpoint.settings.checkpoints_topic
+        found: Collection[Checkpoint] = unless_missing(
+            lambda: read_checkpoints(checkpoint.checkpoints, topic), ()
+        )
         groups: dict[GroupId, int] = {}
         for each in found:
             groups[each.group] = groups.get(each.group, 0) + 1

@@ -3,7 +3,6 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from math import inf
 from typing import Final, NamedTuple
 
 from sparkmirror.connectors.flow_log import flow_log
@@ -20,7 +19,7 @@ from sparkmirror.mirror.cluster_watch import ClusterWatch
 from sparkmirror.watch.group_watch import GroupWatch
 from sparkmirror.watch.observed_reports import ObservedReports, reported_by_tasks
 
-INTERVAL_S: Final = 5.0
+_INTERVAL_S: Final = 5.0
 """Java stores positions once a minute, and each look reads all of them."""
 _POSITION_INTERVAL_S: Final = 60.0
 """Java's `offset.flush.interval.ms`."""
@@ -34,6 +33,11 @@ class _Seen(NamedTuple):
     status: FlowStatus
     oldest_s: dict[TopicPartition, float]
     assigned: tuple[tuple[TopicPartition, ...]]
+
+    def lag_s(self, partition: TopicPartition, now: float) -> float | None:
+        """None where nothing is to be copied, or its age can't be told."""
+        oldest_s = self.oldest_s.get(partition)
+        return None if oldest_s is None else oldest_s + now - self.at
 
     def is_foreign(self, partition: TopicPartition) -> bool:
         return partition not in reported_by_tasks(self.status)
@@ -70,7 +74,7 @@ class FlowWatch:
         return self._seen is not None
 
     def _jobs(self) -> Iterable[Job]:
-        return (Job("look at the mirror", INTERVAL_S, self.look),)
+        return (Job("look at the mirror", _INTERVAL_S, self.look),)
 
     def look(self) -> None:
         """Called by the thread. Raises KafkaError."""
@@ -125,9 +129,9 @@ class FlowWatch:
     def _partition_look(self, look: PartitionLook, seen: _Seen, now: float) -> PartitionLook:
         """With what was read of it, and without what nobody can tell; the same object for the same look."""
         source = look.source
-        oldest_s = seen.oldest_s.get(source)
+        lag_s = seen.lag_s(source, now)
         known = self._known.get(source)
-        if known is not None and known[0] is look and oldest_s is None:
+        if known is not None and known[0] is look and lag_s is None:
             return known[1]
         changed = look
         if seen.is_foreign(source):
@@ -140,8 +144,8 @@ class FlowWatch:
             )
         elif look.report is not None:
             changed = changed._replace(task=look.report.task)
-        if oldest_s is not None:
-            changed = changed._replace(lag_s=oldest_s + now - seen.at)
+        if lag_s is not None:
+            changed = changed._replace(lag_s=lag_s)
         self._known[source] = look, changed
         return changed
 
@@ -152,9 +156,7 @@ class FlowWatch:
         return replace(
             reading,
             partitions=[
-                each
-                if (oldest_s := seen.oldest_s.get(each.source)) is None
-                else each._replace(lag_s=oldest_s + now - seen.at)
+                each if (lag_s := seen.lag_s(each.source, now)) is None else each._replace(lag_s=lag_s)
                 for each in reading.partitions
             ],
         )
@@ -166,14 +168,13 @@ class FlowWatch:
 
     def _heartbeat_look(self) -> HeartbeatLook:
         heartbeat = self._flow.heartbeat
-        interval_s = heartbeat.settings.interval_s if heartbeat.settings.emit else inf
         return HeartbeatLook(
             self._flow.flow,
             heartbeat.name,
             "heartbeat",
             emits=heartbeat.settings.emit,
             age_s=self._heartbeat_age_s(),
-            interval_s=interval_s,
+            interval_s=heartbeat.settings.interval_s,
         )
 
     def _heartbeat_reading(self) -> HeartbeatReading:

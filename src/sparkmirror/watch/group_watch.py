@@ -12,15 +12,13 @@ from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Flow, GroupId
 from sparkmirror.domain.lag_groups import shows_lag
+from sparkmirror.groups.flow_histories import FlowHistories
 from sparkmirror.groups.group_looks import GroupLooks
-from sparkmirror.groups.reverse_syncs import ReverseSyncs
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.groups import Groups, Offsets
 from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.offsets.checkpoints import CheckpointBook
-from sparkmirror.offsets.wire_records import Checkpoint
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader
-from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 
 _INTERVAL_S: Final = 30.0
 _READ_TIMEOUT_S: Final = 60.0
@@ -35,8 +33,7 @@ class GroupWatch:
         settings = connector.settings
         self._source = Groups(connector.source_admin)
         self._target = Groups(connector.target_admin)
-        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, settings.offset_syncs_topic)
-        self._reverse_syncs = ReverseSyncs(connector)
+        self._histories = FlowHistories(connector)
         self._checkpoints = CheckpointsReader(connector.checkpoints_consumer, settings.checkpoints_topic)
         self._looks = GroupLooks(settings)
         self.thread = PeriodicThread("watch of groups", flow_log(__name__, flow), self._jobs, self._close)
@@ -50,16 +47,14 @@ class GroupWatch:
         return (Job("look at the groups", _INTERVAL_S, self.read),)
 
     def _close(self) -> None:
-        for each in (self._source, self._target, self._syncs, self._reverse_syncs, self._checkpoints):
+        for each in (self._source, self._target, self._histories, self._checkpoints):
             each.close()
 
     def read(self) -> None:
         """Called by `thread`. Raises KafkaError."""
         found = self._found()
-        book = CheckpointBook(self._read_checkpoints())
-        self._read_syncs()
-        histories = {**self._reverse_syncs.histories, **self._syncs.histories}
-        self._looks.note_translation(found, histories, book, time.monotonic())
+        book = CheckpointBook(unless_missing(lambda: self._checkpoints.catch_up(_READ_TIMEOUT_S), ()))
+        self._looks.note_translation(found, self._histories.read(), book, time.monotonic())
         listed = self._target.listed()
         there = {
             group: {partition: offset for partition, (offset, _) in offsets.items()}
@@ -84,22 +79,3 @@ class GroupWatch:
             and any(is_followed(settings, topic) for topic, _ in offsets)
             and not shows_lag([metadata for _, metadata in offsets.values()])
         }
-
-    def _read_checkpoints(self) -> Iterable[Checkpoint]:
-        """None before the mirror has begun."""
-        try:
-            return self._checkpoints.catch_up(_READ_TIMEOUT_S)
-        except KafkaError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise
-            return ()
-
-    def _read_syncs(self) -> None:
-        trouble = self._reverse_syncs.catch_up(_READ_TIMEOUT_S)
-        if trouble is not None and trouble.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise trouble
-        try:
-            self._syncs.catch_up(_READ_TIMEOUT_S)
-        except KafkaError as error:
-            if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-                raise

@@ -45,8 +45,6 @@ class ObservedReports:
     def of(self, status: FlowStatus, now: float) -> list[PartitionProgress]:
         """One report of each partition that is mirrored; `now` is in epoch seconds."""
         own = reported_by_tasks(status)
-        for lag in status.lag.partitions:
-            self._note_step(lag, now)
         return [
             self._foreign(lag, now) if (report := own.get(lag.source)) is None else _newer(report, lag)
             for lag in status.lag.partitions
@@ -63,6 +61,7 @@ class ObservedReports:
         self._steps[lag.source] = (*steps, _Step(now, lag.mirrored_to, lag.records))[-_STEPS:]
 
     def _foreign(self, lag: PartitionLag, now: float) -> PartitionProgress:
+        self._note_step(lag, now)
         following = lag.mirrored_to or 0
         first = self._first.setdefault(lag.source, following)
         if following < first:  # the topic was created again

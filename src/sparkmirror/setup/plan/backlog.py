@@ -8,9 +8,9 @@ from typing import Final
 
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.client_settings import OffsetReset
-from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets, log_sizes
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions
@@ -68,22 +68,15 @@ def stored_positions(
 ) -> Mapping[TopicPartition, Position]:
     """None at all before the flow has ever run. Raises KafkaError."""
     topic = on.worker.offset_topic.name
-    try:
-        return read_positions(on.worker_client, topic, connector.name, on.flow.source, partitions)
-    except KafkaError as error:
-        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise
-        return {}
+    return unless_missing(
+        lambda: read_positions(on.worker_client, topic, connector.name, on.flow.source, partitions), {}
+    )
 
 
 def mirrored_rate(on: FlowWorker, connector: SourceConfig) -> float | None:
     """Bytes per second that the flow has reached when it was behind. Raises KafkaError."""
-    try:
-        records = list(map(parse, read_topic(on.worker_client, progress_topic(on.flow.source))))
-    except KafkaError as error:
-        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise
-        return None
+    topic = progress_topic(on.flow.source)
+    records: list[object] = unless_missing(lambda: list(map(parse, read_topic(on.worker_client, topic))), [])
     return measured_rate(
         report
         for report in records

@@ -7,9 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
-from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.setup.plan.backlog import stored_positions
 from sparkmirror.setup.plan.flow_plan import Finding
@@ -61,10 +60,6 @@ def filled_topics(
 
 def predecessors(on: FlowWorker, connector: SourceConfig) -> Collection[str]:
     """Other connectors that have stored positions of this source in the same topic."""
-    try:
-        found = connectors_with_positions(on.worker_client, on.worker.offset_topic.name, on.flow.source)
-    except KafkaError as error:
-        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise
-        return ()
+    where = on.worker_client, on.worker.offset_topic.name, on.flow.source
+    found: set[str] = unless_missing(lambda: connectors_with_positions(*where), set())
     return found - {connector.name}

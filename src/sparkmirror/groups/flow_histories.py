@@ -1,0 +1,35 @@
+"""Reads the offset syncs of a flow and of the way back, for whoever looks at a mirror from outside."""
+
+from collections.abc import Mapping
+from contextlib import ExitStack, closing
+
+from sparkmirror.connectors.flow_settings import CheckpointConfig
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.groups.reverse_syncs import ReverseSyncs
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
+from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
+
+_READ_TIMEOUT_S = 60.0
+
+
+class FlowHistories:
+    """One owner, who closes it. What one look has read serves the next."""
+
+    def __init__(self, connector: CheckpointConfig) -> None:
+        topic = connector.settings.offset_syncs_topic
+        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, topic)
+        self._reverse_syncs = ReverseSyncs(connector)
+
+    def close(self) -> None:
+        with ExitStack() as stack:
+            for reader in (self._syncs, self._reverse_syncs):
+                stack.enter_context(closing(reader))
+
+    def read(self) -> Mapping[TopicPartition, SyncHistory]:
+        """By the source's partitions; none at all before the flow has run. Raises KafkaError."""
+        unless_missing(lambda: self._syncs.catch_up(_READ_TIMEOUT_S), None)
+        trouble = self._reverse_syncs.catch_up(_READ_TIMEOUT_S)
+        if trouble is not None and trouble.code != UNKNOWN_TOPIC_OR_PARTITION:
+            raise trouble
+        return {**self._reverse_syncs.histories, **self._syncs.histories}
