@@ -1,8 +1,9 @@
 """Holds how a client logs in. No repr shows a secret."""
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
+from sparkmirror.domain.kept import Kept
 from sparkmirror.domain.tls import TlsSettings
 
 PLAIN: Final = "PLAIN"
@@ -79,17 +80,6 @@ class KerberosLogin:
     ticket_cache: str | None = None
 
 
-class Kept(Protocol):
-    """Login settings that are kept elsewhere."""
-
-    @property
-    def holds_secrets(self) -> bool: ...
-
-    def read(self) -> "SaslSettings":
-        """As they are now. Raises ConfigError."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class SaslSettings:
     """`is_token` is set where name and password are those of a delegation token (KIP-48).
@@ -104,7 +94,7 @@ class SaslSettings:
     token: TokenSource | None = None
     aws: AwsLogin | None = None
     kerberos: KerberosLogin | None = None
-    kept: Kept | None = None
+    kept: "Kept[SaslSettings] | None" = None
 
     def current(self) -> "SaslSettings":
         """With what is kept elsewhere as it is now. Raises ConfigError."""

@@ -1,7 +1,9 @@
 """Holds how a client proves who it is, and whom it trusts, over TLS. No repr shows a secret."""
 
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
+
+from sparkmirror.domain.kept import Kept
 
 VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 """What Kafka's clients enable by default, and the only versions that are spoken here."""
@@ -20,17 +22,6 @@ class Store:
     password: str | None = None
 
 
-class Kept(Protocol):
-    """TLS settings that are kept elsewhere."""
-
-    @property
-    def holds_secrets(self) -> bool: ...
-
-    def read(self) -> "TlsSettings":
-        """As they are now. Raises ConfigError."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class TlsSettings:
     """`ciphers` are OpenSSL's names, empty for its defaults. Without a trust store the system's is used.
@@ -44,7 +35,7 @@ class TlsSettings:
     versions: tuple[str, ...] = VERSIONS
     ciphers: tuple[str, ...] = ()
     checks_host_names: bool = True
-    kept: Kept | None = None
+    kept: "Kept[TlsSettings] | None" = None
 
     def current(self) -> "TlsSettings":
         """With what is kept elsewhere as it is now. Raises ConfigError."""
