@@ -10,7 +10,6 @@ import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +19,7 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.errors import AuthenticationError, ConfigError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.cluster import read_metadata
-from tests.contract.copying import Bench, running
+from tests.contract.copying import Bench, connected, running
 from tests.support.broker_data import append, numbered
 from tests.support.secured_broker import SESSION_S, SecuredBroker, secured_broker
 
@@ -148,13 +147,7 @@ def test_a_copy_goes_on_beyond_the_lives_of_sessions_and_tickets(broker: Secured
     bench.create(topic)
     plain = bench.plan(TopicPartition(topic, 0))
     secured = broker.settings("SHORT", by_table(folder))
-    plan = replace(
-        plain,
-        consumer=replace(plain.consumer, connection=secured),
-        producer=replace(plain.producer, connection=secured),
-        state=replace(plain.state, connection=secured),
-        offset_syncs=None,
-    )
+    plan = connected(plain, secured, secured)
     written = 0
     with running(plan):
         until = time.monotonic() + TICKET_S + 2 * SESSION_S

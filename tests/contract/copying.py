@@ -12,7 +12,7 @@ import confluent_kafka as confluent
 
 from sparkmirror.copy.copy_loop import FENCED_PAUSE_S, CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
-from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.dead_letters import dead_letters_topic
@@ -115,6 +115,17 @@ class Bench:
         writer = TopicWriter(connection(self.target))
         writer.write(POSITIONS, [position_record(CONNECTOR, SOURCE, partition, Position(offset))])
         writer.close()
+
+
+def connected(plan: TaskPlan, source: ConnectionSettings, target: ConnectionSettings) -> TaskPlan:
+    """The plan over these connections; it writes no offset syncs."""
+    return replace(
+        plan,
+        consumer=replace(plan.consumer, connection=source),
+        producer=replace(plan.producer, connection=target),
+        state=replace(plan.state, connection=target),
+        offset_syncs=None,
+    )
 
 
 @contextmanager

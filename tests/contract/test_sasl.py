@@ -23,7 +23,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.sasl import TokenSource
 from sparkmirror.kafka.cluster import Cluster, read_metadata
 from sparkmirror.security.tokens import Tokens
-from tests.contract.copying import Bench, ProgressReports, remote, running
+from tests.contract.copying import Bench, ProgressReports, connected, remote, running
 from tests.support.broker_data import numbered, records
 from tests.support.certificates import issued, write
 from tests.support.secured_broker import (
@@ -316,13 +316,7 @@ def test_a_copy_goes_on_without_a_gap_while_sessions_end(broker: SecuredBroker, 
     plain = bench.plan(TopicPartition(topic, 0))
     source = broker.settings("SHORT", UNSECURED)
     target = broker.settings("SHORT", login("SCRAM-SHA-512"))
-    plan = replace(
-        plain,
-        consumer=replace(plain.consumer, connection=source),
-        producer=replace(plain.producer, connection=target),
-        state=replace(plain.state, connection=target),
-        offset_syncs=None,
-    )
+    plan = connected(plain, source, target)
     written = 0
     longest: list[float] = []
     with running(plan):

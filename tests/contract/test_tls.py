@@ -13,7 +13,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError, DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.cluster import read_metadata
-from tests.contract.copying import Bench, running
+from tests.contract.copying import Bench, connected, running
 from tests.support import certificates
 from tests.support.broker_data import append, numbered
 from tests.support.certificates import KEY_PASSWORD, PASSWORD, write
@@ -139,13 +139,7 @@ def test_batches_are_copied_from_tls_to_mutual_tls(broker: SecuredBroker) -> Non
     plain = bench.plan(TopicPartition(topic, 0))
     source = replace(broker.settings("TLS", broker.trusting), client_id="source")
     target = broker.settings("MUTUAL", broker.known)
-    plan = replace(
-        plain,
-        consumer=replace(plain.consumer, connection=source),
-        producer=replace(plain.producer, connection=target),
-        state=replace(plain.state, connection=target),
-        offset_syncs=None,
-    )
+    plan = connected(plain, source, target)
     with running(plan):
         bench.await_copied(topic, expected)
         append(broker.cluster, topic, numbered(20, 500))

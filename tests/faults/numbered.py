@@ -13,6 +13,7 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
+from tests.support.beside import beside
 from tests.support.traffic import FLUSH_TIMEOUT_S
 
 FRAIL: Final = "faults.frail"
@@ -51,9 +52,8 @@ _PRODUCER: Final[Mapping[str, str | int | bool]] = {
 def numbering(source: LocalCluster) -> Iterator[None]:
     """Write records to all these topics until the end of the block; some may fail, none comes twice."""
     producer = confluent.Producer({"bootstrap.servers": source.bootstrap_servers, **_PRODUCER})
-    enough = threading.Event()
 
-    def produce() -> None:
+    def produce(enough: threading.Event) -> None:
         number, began = 0, time.monotonic()
         while not enough.wait(_TICK_S):
             while number < (time.monotonic() - began) * _RATE and not enough.is_set():
@@ -61,13 +61,10 @@ def numbering(source: LocalCluster) -> Iterator[None]:
                 number += 1
             producer.poll(0)
 
-    thread = threading.Thread(target=produce)
-    thread.start()
     try:
-        yield
+        with beside(produce):
+            yield
     finally:
-        enough.set()
-        thread.join()
         producer.flush(FLUSH_TIMEOUT_S)
 
 

@@ -8,6 +8,7 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
+from tests.support.beside import beside
 
 _RECORDS: Final = 7
 _TICK_S: Final = 0.05
@@ -17,20 +18,16 @@ _TIMEOUT_S: Final = 30.0
 @contextmanager
 def transacting(source: LocalCluster, topic: str, partitions: int) -> Iterator[None]:
     """Until the end of the block. What a broker's death interrupts is aborted by the next producer."""
-    enough = threading.Event()
 
-    def produce() -> None:
+    def produce(enough: threading.Event) -> None:
         while not enough.is_set():
             with suppress(confluent.KafkaException):
                 _write(source, topic, partitions, enough)
 
-    thread = threading.Thread(target=produce)
-    thread.start()
     try:
-        yield
+        with beside(produce):
+            yield
     finally:
-        enough.set()
-        thread.join()
         with suppress(confluent.KafkaException):
             _producer(source)  # nothing stays open
 

@@ -9,6 +9,7 @@ from typing import Final
 import confluent_kafka as confluent
 
 from tests.support.any_cluster import AnyCluster
+from tests.support.beside import beside
 
 FLUSH_TIMEOUT_S: Final = 60.0
 _TICK_S: Final = 0.02
@@ -34,7 +35,6 @@ def flowing(
     producer = confluent.Producer(
         {"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 5, "log_level": 0, **(settings or {})}
     )
-    enough = threading.Event()
 
     def note(error: confluent.KafkaError | None, _: confluent.Message) -> None:
         if error is not None:
@@ -52,7 +52,7 @@ def flowing(
             on_delivery=note,
         )
 
-    def produce() -> None:
+    def produce(enough: threading.Event) -> None:
         number = 0
         began = time.monotonic()
         while not enough.wait(_TICK_S):
@@ -62,13 +62,10 @@ def flowing(
                     number += 1
             producer.poll(0)
 
-    thread = threading.Thread(target=produce)
-    thread.start()
     try:
-        yield
+        with beside(produce):
+            yield
     finally:
-        enough.set()
-        thread.join()
         left = producer.flush(FLUSH_TIMEOUT_S)
     assert not undelivered, f"{topic}: {len(undelivered)} records were refused: {undelivered[0]}"
     assert left == 0, f"{topic}: {left} records were not acknowledged"
