@@ -15,6 +15,7 @@ from tests.model.state import (
     OPEN,
     OUT_OF_ORDER,
     RADIX,
+    Acknowledged,
     Batch,
     End,
     Incident,
@@ -34,7 +35,7 @@ from tests.model.steps import Move, World, spent, step, with_incidents, with_tas
 def copying_moves(world: World, state: State, slot: int, task: Task) -> Iterator[Move]:
     if task.is_due and not world.rules.writes_ahead:
         yield record_late, (slot,)
-    if task.position != state.position:
+    if task.must_store or task.position != state.position:
         yield store_position, (slot,)
     if task.must_store:
         return
@@ -139,10 +140,11 @@ def copy(world: World, state: State, slot: int, count: int) -> State:
 
 def _with_record(state: State, slot: int, task: Task) -> tuple[Task, State]:
     """Ends before the one that counts for what is acknowledged are not needed."""
-    acknowledged = task.acknowledged.sequence
-    first = max(at for at, end in enumerate(task.ends) if end.records <= acknowledged)
+    position = task.acknowledged
+    first = max(at for at, end in enumerate(task.ends) if end.records <= position.sequence)
     task = task._replace(ends=task.ends[first:], is_due=False)
-    record = Record(task.writer, OPEN, task.begin, task.ends)
+    acknowledged = Acknowledged(position.sequence, position.target_end)
+    record = Record(task.writer, OPEN, task.begin, task.ends, acknowledged)
     return task, with_task(state, slot, task, records=recorded(state.records, record))
 
 

@@ -34,7 +34,7 @@ class Start(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is acknowledged of an attempt for certain, and where the target ended then."""
+    """What is acknowledged of an attempt for certain: all that follows is behind this target offset."""
 
     end: End
     target_end: int
@@ -60,7 +60,7 @@ def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -
     position, marker = task.position, task.marker if rules.proves_marker else NOTHING
     if position is not None and position.writer != last.writer and not rules.attempts_decide:
         return Start(position.offset, position.epoch)
-    known = _known_end(last, position)
+    known = _known_end(rules, last, position)
     if rules.find is Find.BY_COUNT:
         last = last._replace(ends=last.ends[:1])
     found: End | None = None
@@ -69,13 +69,12 @@ def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -
     if last.stage != CLOSED or end != known.target_end or marker >= target.start:
         at, found = _last_end(rules, target, last, end if marker == NOTHING else marker)
         if rules.counts_offsets:
-            exact = _exact(last, position)
-            walked = _walked(target, end, last, exact)
+            walked = _walked(target, end, last, known)
             if walked.late:
                 found = _end_behind(last.ends, walked.records)
                 incidents += doubled(walked.late)
             elif found is not None:
-                is_dense = at - exact.target_end < found.records - exact.end.records
+                is_dense = at - known.target_end < found.records - known.end.records
             is_dense = is_dense or walked.is_short
     if found is None:
         is_short = known.end.records > 0 and target.start <= marker < known.target_end
@@ -89,10 +88,19 @@ def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -
     return Start(following.offset, following.epoch if rules.records_epochs else NEWEST, tuple(incidents))
 
 
-def _known_end(last: Record, position: Position | None) -> _Known:
-    recorded = _Known(last.ends[-1] if last.stage == CLOSED else last.ends[0], last.begin)
+def _known_end(rules: Rules, last: Record, position: Position | None) -> _Known:
+    recorded = _recorded(rules, last)
     stored = _stored(last, position)
     return recorded if stored is None or stored.end.records < recorded.end.records else stored
+
+
+def _recorded(rules: Rules, last: Record) -> _Known:
+    if last.stage == CLOSED:
+        return _Known(last.ends[-1], last.begin)
+    if last.acknowledged is None or not rules.records_acknowledged:
+        return _Known(last.ends[0], last.begin)
+    records, target_end = last.acknowledged
+    return _Known(_end_behind(last.ends, records), target_end)
 
 
 def _stored(last: Record, position: Position | None) -> _Known | None:
@@ -117,12 +125,6 @@ def _last_end(rules: Rules, target: Target, last: Record, end: int) -> tuple[int
         if is_data(entry) and entry.writer == last.writer:
             return begin, _end_behind(last.ends, entry.sequence + 1)
     return begin, None
-
-
-def _exact(last: Record, position: Position | None) -> _Known:
-    """So many records of the attempt are before this target offset, and all others behind it."""
-    exact = _stored(last, position) or _Known(End(0, 0, NOTHING), last.begin)
-    return max(exact, _Known(last.ends[0], last.begin)) if last.stage == CLOSED else exact
 
 
 class _Walked(NamedTuple):

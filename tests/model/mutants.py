@@ -16,6 +16,7 @@ MUTANTS: Final[dict[str, Rules]] = {
     "marker not awaited": Rules(awaits_marker=False),
     "no write-ahead": Rules(writes_ahead=False),
     "ends without leader epochs": Rules(records_epochs=False),
+    "acknowledged records not recorded": Rules(records_acknowledged=False),
     "starts not stored": Rules(stores_starts=False),
     "counting instead of ends": Rules(find=Find.BY_COUNT),
     "matching contents": Rules(find=Find.BY_CONTENT),

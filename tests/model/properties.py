@@ -1,8 +1,10 @@
 """The properties that hold in every state, and those that hold once a task has copied everything."""
 
+from collections.abc import Iterator
+
 from tests.model import source_log
 from tests.model.incidents import explains_change, explains_double, explains_missing, without_cause
-from tests.model.state import Faults, State, Target, epoch_of, offset_of
+from tests.model.state import Entry, Faults, State, Target, epoch_of, offset_of
 from tests.model.target_log import is_data
 
 
@@ -116,16 +118,18 @@ def _missing(state: State, allowed: Faults) -> str | None:
 
     What the target lost where its log has expired since would be gone by now in any case. It is not missed
     before something else stands in its place, nor if that is a marker, a foreign record, one that was let in,
-    or one of an attempt that had begun behind it. And nobody can know of what was written after an unclean
-    election of the source, if it expired before the next Fetch.
+    or one of an attempt that had begun behind it; nor where a hole shows only beside what has expired. And
+    nobody can know of what was written after an unclean election of the source, if it expired before the next
+    Fetch.
     """
     target, source = state.target, state.source
+    begins = dict(target.begins)
     written = [entry.record for entry in target.log if is_data(entry)]
     there, in_order = set(written), iter(written)
     others = {
         offset
         for offset, entry in enumerate(target.log)
-        if not is_data(entry) or entry.record in target.let_in
+        if not is_data(entry) or entry.record in target.let_in or begins.get(entry.writer, 0) > offset
     }
     gone = {record for record, at in target.lost if not target.start <= at < len(target.log) or at in others}
     was_cut = state.faults.cut < allowed.cut
@@ -133,6 +137,8 @@ def _missing(state: State, allowed: Faults) -> str | None:
         if record in gone or explains_missing(state.incidents, offset_of(record)):
             continue
         if record not in there:
+            if any(offset_of(record) in hole for hole in _hidden_holes(target)):
+                continue
             if was_cut and epoch_of(record) and offset_of(record) < source.start:
                 continue
             return f"record {record} is not on the target, without an incident"
@@ -141,14 +147,43 @@ def _missing(state: State, allowed: Faults) -> str | None:
     return None
 
 
+def _hidden_holes(target: Target) -> Iterator[range]:
+    """Source offsets that a writer left out right before the first of its records that has not expired.
+
+    Which of its sequences stood before that can't be seen: others' entries may have had their offsets.
+    """
+    if not target.start:
+        return
+    seen: dict[int, Entry] = {}
+    met: set[int] = set()
+    for offset, entry in enumerate(target.log):
+        if not is_data(entry) or entry.writer in met:
+            continue
+        if offset < target.start:
+            seen[entry.writer] = entry
+            continue
+        met.add(entry.writer)
+        last = seen.get(entry.writer)
+        if entry.sequence > (0 if last is None else last.sequence + 1):
+            yield range(0 if last is None else offset_of(last.record) + 1, offset_of(entry.record))
+
+
 def _silent_change_of_history(state: State) -> str | None:
-    """Records that the source no longer has stand before others: somebody should know."""
-    source = state.source
-    for entry in state.target.log[state.target.start :]:
+    """Records that the source no longer has stand before others: somebody should know.
+
+    But for what no look-up finds, and what is told as perhaps written twice.
+    """
+    source, target = state.source, state.target
+    out_of_sight: set[int] | None = None
+    for at, entry in enumerate(target.log[target.start :], target.start):
         if not is_data(entry) or offset_of(entry.record) < source.start:
             continue
         offset = offset_of(entry.record)
         is_gone = offset >= len(source.log) or source_log.epoch_at(source, offset) != epoch_of(entry.record)
-        if is_gone and not explains_change(state.incidents, offset):
+        if not is_gone or explains_change(state.incidents, offset):
+            continue
+        if out_of_sight is None:
+            out_of_sight = _out_of_sight(state)
+        if at not in out_of_sight and not explains_double(state.incidents, offset):
             return f"record {entry.record} is on the target, the source has lost it, without an incident"
     return None

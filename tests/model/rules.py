@@ -35,6 +35,8 @@ class Rules(NamedTuple):
     """Ends are recorded before the first batch that does not continue the one before."""
     records_epochs: bool = True
     """A recorded end has the source's leader epoch, which the first Fetch names."""
+    records_acknowledged: bool = True
+    """With its ends an attempt records how many of its records are acknowledged, and up to which offset."""
     stores_starts: bool = True
     """Where an attempt starts, or goes on after an incident, is stored before anything is sent."""
     attempts_decide: bool = True

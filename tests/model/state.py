@@ -86,6 +86,13 @@ CLOSED: Final = 2
 """The stages of an attempt."""
 
 
+class Acknowledged(NamedTuple):
+    """So many records of an attempt, and where the target ended behind them."""
+
+    records: int
+    target_end: int
+
+
 class Record(NamedTuple):
     """What an attempt has recorded of itself."""
 
@@ -94,6 +101,8 @@ class Record(NamedTuple):
     begin: int = 0
     """The target offset where what it writes begins; a closed one has written everything below."""
     ends: tuple[End, ...] = ()
+    acknowledged: Acknowledged | None = None
+    """When its ends were recorded behind its beginning."""
 
 
 class Position(NamedTuple):

@@ -6,7 +6,7 @@ from tests.model.rules import IMPLEMENTED
 from tests.model.scenes import ENDS, walks_from
 
 FIRST: Final = 1_000_000
-WALKS: Final = 40_000
+WALKS: Final = 100_000
 
 
 def test_random_walks_break_no_property() -> None:

@@ -23,7 +23,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.offsets.ends_ahead import EndsAhead
 from sparkmirror.offsets.sequence_ends import SequenceEnd
-from sparkmirror.storage.attempts import Attempt, Stage, attempt_record
+from sparkmirror.storage.attempts import Acknowledged, Attempt, Stage, attempt_record
 
 _log = logging.getLogger(__name__)
 
@@ -161,7 +161,8 @@ class AttemptWrites:
             writing = self._writings[source]
             writing.is_due = False
             writing.ends.acknowledged(writing.copy.written)
-            records.append(self._attempt_record(source, writing.attempt, writing.ends.encode()))
+            attempt = replace(writing.attempt, acknowledged=_acknowledged(writing.copy))
+            records.append(self._attempt_record(source, attempt, writing.ends.encode()))
         if not records:
             return
         try:
@@ -207,3 +208,7 @@ class AttemptWrites:
             )
         if self._log is not None:
             self._log.close()
+
+
+def _acknowledged(copy: PartitionCopy) -> Acknowledged | None:
+    return None if copy.producer is None else Acknowledged(copy.written, copy.producer.next_offset)

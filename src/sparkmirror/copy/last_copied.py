@@ -97,7 +97,7 @@ class LastCopied(NamedTuple):
 
 
 class KnownEnd(NamedTuple):
-    """What is acknowledged of an attempt for certain, and where the target ended then."""
+    """What is acknowledged of an attempt for certain: all that follows is behind this target offset."""
 
     end: SequenceEnd
     target_offset: int
@@ -134,12 +134,11 @@ def last_copied(
         return LastCopied(known.end, None if stored is None else 0)
     search = _Search(logs.reader, partition, last, logs.start(partition))
     found = search.found(log.fenced)
-    exact = _exact(last, stored)
-    walked = search.walked(exact, found, log)
+    walked = search.walked(known, found, log)
     end = None if found is None else found.end
     if walked.records is not None:
         end = end_behind(last.ends, walked.records % SEQUENCE_MODULUS)
-    is_dense = found is not None and walked.records is None and _is_dense(found, exact)
+    is_dense = found is not None and walked.records is None and _is_dense(found, known)
     is_short = (
         log.offset < known.target_offset
         or is_dense
@@ -156,9 +155,9 @@ def last_copied(
     )
 
 
-def _is_dense(found: _Found, exact: KnownEnd) -> bool:
+def _is_dense(found: _Found, known: KnownEnd) -> bool:
     """Whether it has more records than offsets: it went on in the place of records that were lost."""
-    return found.target_offset - exact.target_offset < found.end.records - exact.end.records
+    return found.target_offset - known.target_offset < found.end.records - known.end.records
 
 
 def _is_before(end: SequenceEnd | None, known: KnownEnd, log: LogEnd, first: int) -> bool:
@@ -171,9 +170,18 @@ def _is_before(end: SequenceEnd | None, known: KnownEnd, log: LogEnd, first: int
 
 def known_end(last: Attempt, position: Position | None) -> KnownEnd:
     """From its record and the stored position alone."""
-    recorded = KnownEnd(last.ends[-1] if last.stage is Stage.CLOSED else last.ends[0], last.target_offset)
+    recorded = _recorded(last)
     stored = _stored(last, position)
     return recorded if stored is None or stored.end.records < recorded.end.records else stored
+
+
+def _recorded(last: Attempt) -> KnownEnd:
+    if last.stage is Stage.CLOSED:
+        return KnownEnd(last.ends[-1], last.target_offset)
+    if last.acknowledged is None:
+        return KnownEnd(last.ends[0], last.target_offset)
+    records, target_offset = last.acknowledged
+    return KnownEnd(end_behind(last.ends, records % SEQUENCE_MODULUS), target_offset)
 
 
 def _stored(last: Attempt, position: Position | None) -> KnownEnd | None:
@@ -187,13 +195,6 @@ def _stored(last: Attempt, position: Position | None) -> KnownEnd | None:
         return None  # older than an end that was acknowledged since
     end = SequenceEnd(records, following, position.logs.source_epoch)
     return KnownEnd(end, position.producer.next_offset)
-
-
-def _exact(last: Attempt, stored: KnownEnd | None) -> KnownEnd:
-    """So many records of the attempt are before this target offset, and all others behind it."""
-    if last.stage is Stage.CLOSED and (stored is None or stored.end.records < last.ends[-1].records):
-        return KnownEnd(last.ends[-1], last.target_offset)
-    return stored or KnownEnd(SequenceEnd(0, last.ends[0].offset), last.target_offset)
 
 
 class _Search(NamedTuple):
@@ -239,40 +240,40 @@ class _Search(NamedTuple):
             if not batch.header.attributes & CONTROL:
                 yield batch.header
 
-    def walked(self, exact: KnownEnd, found: _Found | None, log: LogEnd) -> _Walked:
-        """Read what is behind `exact` if the offsets there are not as many as the attempt's records."""
-        records = 0 if found is None else found.end.records - exact.end.records
-        is_alone = exact.target_offset + records == log.fenced and log.offset <= log.fenced + 1
-        if is_alone or exact.target_offset < self.first:
+    def walked(self, known: KnownEnd, found: _Found | None, log: LogEnd) -> _Walked:
+        """Read what is behind `known` if the offsets there are not as many as the attempt's records."""
+        records = 0 if found is None else found.end.records - known.end.records
+        is_alone = known.target_offset + records == log.fenced and log.offset <= log.fenced + 1
+        if is_alone or known.target_offset < self.first:
             return _Walked(None, None)
-        begin = max(self.first, exact.target_offset - 1)
-        return _walk(self._data(begin, log.offset), self.last.producer, exact)
+        begin = max(self.first, known.target_offset - 1)
+        return _walk(self._data(begin, log.offset), self.last.producer, known)
 
 
-def _walk(headers: Iterator[BatchHeader], producer: ProducerId, exact: KnownEnd) -> _Walked:
+def _walk(headers: Iterator[BatchHeader], producer: ProducerId, known: KnownEnd) -> _Walked:
     """Compaction removes batches and leaves their offsets: a hole has less of them than of sequences.
 
     What was not acknowledged, and stands before the offset where it should begin, fills the place of what
     was lost: it is no hole.
     """
-    records, begin, is_over = exact.end.records, exact.target_offset, False
+    records, begin, is_over = known.end.records, known.target_offset, False
     repeated: list[BatchHeader] = []
     for header in headers:
         ahead = _difference(header.base_sequence, records)
         is_next = header.producer_epoch == producer.epoch and ahead >= 0 and not is_over
-        is_below = header.base_offset < exact.target_offset
+        is_below = header.base_offset < known.target_offset
         if header.producer_id != producer.id or header.producer_epoch > producer.epoch:
             continue
         if is_next and is_below:
-            begin = header.base_offset - (records + ahead - exact.end.records)
-        elif header.last_offset < exact.target_offset:
+            begin = header.base_offset - (records + ahead - known.end.records)
+        elif header.last_offset < known.target_offset:
             continue
-        if is_next and header.base_offset - begin >= records + ahead - exact.end.records:
+        if is_next and header.base_offset - begin >= records + ahead - known.end.records:
             records += ahead + header.last_offset_delta + 1
         else:
             is_over = is_over or is_next
             repeated.append(header)
-    is_short = begin < exact.target_offset
+    is_short = begin < known.target_offset
     if not repeated:
         return _Walked(None, None, is_short)
     return _Walked(records, Repeated(repeated[0].base_offset, repeated[-1].last_offset), is_short)

@@ -209,8 +209,8 @@ def _newest(position: Position | None, claim: Claimed | Unfenced | SparkmirrorEr
         return position
     if position.producer.producer == last.producer:
         return position
-    end = known_end(last, None).end
-    state = ProducerState(last.producer, end.sequence, last.target_offset)
+    end, target_offset = known_end(last, None)
+    state = ProducerState(last.producer, end.sequence, target_offset)
     return Position(end.offset - 1, state, UNKNOWN_LOGS._replace(source_epoch=end.epoch))
 
 

@@ -12,6 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.batches.producer import ProducerId
@@ -34,12 +35,20 @@ class Stage(Enum):
     """Everything it sent is acknowledged, and it sends nothing more."""
 
 
+class Acknowledged(NamedTuple):
+    """So many records of an attempt are acknowledged; all others are behind this offset of the target."""
+
+    records: int
+    target_offset: int
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """`generation` counts the producer ids that the partition has had: epochs of another id say nothing.
 
     `ends` are those of `sequence_ends`, at least one but for a claim. What it wrote begins at the target's
-    offset `target_offset`; a closed one has written everything below.
+    offset `target_offset`; a closed one has written everything below. `acknowledged` is known where ends were
+    recorded behind its beginning.
     """
 
     producer: ProducerId
@@ -47,6 +56,7 @@ class Attempt:
     stage: Stage = Stage.CLAIMED
     target_offset: int = 0
     ends: tuple[SequenceEnd, ...] = ()
+    acknowledged: Acknowledged | None = None
 
     @property
     def order(self) -> tuple[int, int]:
@@ -61,11 +71,13 @@ def attempt_record(
     owner: str, partition: TopicPartition, attempt: Attempt, ends: str | None = None
 ) -> LogRecord:
     """`ends` are its ends where they are encoded already."""
-    value = {
+    value: dict[str, object] = {
         "state": attempt.stage.value,
         "generation": attempt.generation,
         "offset": attempt.target_offset,
     }
+    if attempt.acknowledged is not None:
+        value["acknowledged"] = attempt.acknowledged
     json_of_ends = encode_ends(attempt.ends) if ends is None else ends
     text = compact_json(value).removesuffix(b"}") + f',"ends":{json_of_ends}}}'.encode()
     return LogRecord(_key(owner, partition, attempt.producer), text)
@@ -122,8 +134,14 @@ def _attempt(producer: ProducerId, value: bytes) -> Attempt:
     """A value that can't be read counts as a claim: its attempt is fenced, and says nothing."""
     try:
         match json.loads(value):
-            case {"state": str(state), "generation": int(generation), "offset": int(offset), "ends": ends}:
-                return Attempt(producer, generation, Stage(state), offset, decode_ends(ends))
+            case {
+                "state": str(state),
+                "generation": int(generation),
+                "offset": int(offset),
+                "ends": ends,
+            } as of:
+                acknowledged = Acknowledged(*map(int, of["acknowledged"])) if "acknowledged" in of else None
+                return Attempt(producer, generation, Stage(state), offset, decode_ends(ends), acknowledged)
     except (ValueError, TypeError):
         pass
     return Attempt(producer, 0)

@@ -14,6 +14,11 @@ def partition() -> Iterator[OnePartition]:
         yield made
 
 
+def end_transaction(partition: OnePartition) -> None:
+    """Its marker takes an offset of the source."""
+    partition.source.append_marker(1, 0, partition.stage.source.now_ms(), commit=True)
+
+
 def test_a_target_that_comes_back_empty_is_an_incident(partition: OnePartition) -> None:
     task = partition.start()
     partition.write_batches(0, 50)
@@ -66,4 +71,28 @@ def test_what_fills_the_place_of_acknowledged_records_is_not_copied_twice(partit
     second = partition.start()
     partition.run_for(QUIET_S)
     assert partition.copied == list(range(10, 22))
+    assert copy_of(second).incidents == {IncidentKind.TARGET_TRUNCATED: 1}
+
+
+def test_a_loss_of_all_that_was_acknowledged_is_told_behind_gaps(partition: OnePartition) -> None:
+    """Only the record of the attempt's ends says that it was acknowledged: no position was stored since."""
+    first = partition.start()
+    partition.run_until_stored(-1)
+    partition.write(range(10))
+    partition.run_until(lambda: copy_of(first).written == 10)
+    end_transaction(partition)
+    partition.write(range(10, 20))
+    partition.run_until(lambda: copy_of(first).written == 20)
+    end_transaction(partition)
+    partition.target.hold()
+    partition.write(range(20, 30))
+    partition.run_until_written(30)
+    partition.require_stored(-1)
+    first.kill()
+    partition.target.release()
+    partition.target.wipe()
+    partition.stage.target.changed()
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == list(range(20, 30))
     assert copy_of(second).incidents == {IncidentKind.TARGET_TRUNCATED: 1}

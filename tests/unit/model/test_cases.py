@@ -188,6 +188,18 @@ def batch_is_taken_a_second_time(rules: Rules) -> Script:
     return script
 
 
+def all_that_was_acknowledged_is_lost(rules: Rules) -> Script:
+    """Behind a gap, before a position is stored: the record of the ends says that it was acknowledged."""
+    script = Script(rules, Faults(compact=1, truncate=1, crash=1), records=5)
+    script.do("the source compacts offset 2 away")
+    script.resume(1)
+    script.write(1, 2)
+    script.do("T1 takes an acknowledgement", "T1 copies a batch of 1")
+    script.do("the target elects an unclean leader whose log ends at 0", "T1 crashes")
+    script.finish(2)
+    return script
+
+
 class Case(NamedTuple):
     run: Callable[[Rules], Script]
     target: list[int]
@@ -215,6 +227,7 @@ CASES: Final = [
     Case(batch_is_taken_without_the_one_before, [0, 2, 1, 2], {DOUBLED}, Rules(counts_offsets=False)),
     Case(attempt_writes_below_its_own_beginning, [0, 2, 3], {TARGET_LOST}, Rules(looks_below=False)),
     Case(attempt_fills_the_place_of_its_records, [2, 3], {TARGET_LOST}, Rules(counts_offsets=False)),
+    Case(all_that_was_acknowledged_is_lost, [3, 4], {TARGET_LOST}, Rules(records_acknowledged=False)),
     Case(batch_is_taken_a_second_time, [0, 1, 2, 1], {DOUBLED}, Rules(counts_offsets=False)),
 ]
 

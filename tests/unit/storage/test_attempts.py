@@ -5,7 +5,14 @@ from dataclasses import replace
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.sequence_ends import SequenceEnd, encode_ends
-from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, attempts_of, deletion_record
+from sparkmirror.storage.attempts import (
+    Acknowledged,
+    Attempt,
+    Stage,
+    attempt_record,
+    attempts_of,
+    deletion_record,
+)
 
 OWNER = "offsets-MirrorSourceConnector"
 ORDERS = TopicPartition("orders", 3)
@@ -15,8 +22,9 @@ OPEN = Attempt(ProducerId(7, 5), 0, Stage.OPEN, 1000, (SequenceEnd(0, 900, 2), S
 
 def test_attempts_are_read_as_written_and_in_their_order() -> None:
     other_id = replace(CLAIM, producer=ProducerId(3, 0), generation=1)
-    records = [attempt_record(OWNER, ORDERS, each) for each in (other_id, OPEN, CLAIM)]
-    assert attempts_of(records, OWNER, [ORDERS]) == {ORDERS: [CLAIM, OPEN, other_id]}
+    further = replace(OPEN, acknowledged=Acknowledged(7, 1009))
+    records = [attempt_record(OWNER, ORDERS, each) for each in (other_id, further, CLAIM)]
+    assert attempts_of(records, OWNER, [ORDERS]) == {ORDERS: [CLAIM, further, other_id]}
 
 
 def test_the_newest_record_of_an_attempt_counts_and_deleted_ones_do_not() -> None:
