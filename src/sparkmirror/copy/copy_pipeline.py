@@ -7,13 +7,14 @@ import asyncio
 import random
 import time
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.cycles import CycleError, UnknownWriterError
 from sparkmirror.batches.record_batch import OutgoingBatch, end_of_batch, writers
 from sparkmirror.copy import partition_events as events
 from sparkmirror.copy.attempt_writes import AttemptWrites
+from sparkmirror.copy.buffer import Buffer
 from sparkmirror.copy.claims import Claims
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.copy_rules import copy_rules
@@ -37,9 +38,6 @@ from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.storage.dead_letters import DeadLetter
 from sparkmirror.storage.progress import TaskLoad
-
-_SILENT_S = 10.0
-"""A partition without an acknowledgement for so long can't be written, even if no error says so yet."""
 
 _BUFFER_FULL, _BUFFER_FREE = events.BufferFull(), events.BufferFree()
 
@@ -94,15 +92,9 @@ class CopyPipeline:
         self._actions = self._action_of()
         self._events: deque[tuple[PartitionCopy, Event]] = deque()
         self._timers: dict[TopicPartition, asyncio.TimerHandle] = {}
-        self._silent_since: dict[TopicPartition, tuple[int, float]] = {}
-        """How many records were acknowledged then; only while the buffer is short."""
         self._transaction_error: SparkmirrorError | None = None
-        self._outstanding_bytes = 0
-        self._starved = self._will_fetch = False
-        # A partition far ahead of its acknowledgements must leave room for the others of the task.
-        self._partition_bytes_max = max(
-            plan.buffer_bytes_max // max(len(plan.partitions), 1), 2 * plan.consumer.partition_fetch_bytes_max
-        )
+        self._buffer = Buffer(plan)
+        self._will_fetch = False
 
     def _action_of(self) -> Mapping[Do, Callable[[PartitionCopy], None]]:
         return {
@@ -129,7 +121,7 @@ class CopyPipeline:
 
     @property
     def has_outstanding(self) -> bool:
-        return self._outstanding_bytes > 0
+        return self._buffer.outstanding_bytes > 0
 
     def start(self) -> None:
         self.reader.start(self._copies.keys(), {})
@@ -222,7 +214,7 @@ class CopyPipeline:
 
     def _fetch_next(self, copy: PartitionCopy) -> None:
         """Fetch what follows, unless the partition is too far ahead of its acknowledgements, or too fast."""
-        if copy.outstanding_bytes > self._partition_bytes_max:
+        if self._buffer.is_full_for(copy):
             self._report(copy, _BUFFER_FULL)
         elif (throttle_s := self._throttle.throttle_s(copy.plan.source)) > 0:
             self._report(copy, events.LimitReached(throttle_s))
@@ -235,7 +227,7 @@ class CopyPipeline:
 
     def _fetch_next_when_free(self, copy: PartitionCopy) -> None:
         self._fetch_next(copy)
-        self._starved = True
+        self._buffer.await_half()
 
     def _fetch_soon(self) -> None:
         if not self._will_fetch:
@@ -249,20 +241,18 @@ class CopyPipeline:
     # the buffer
 
     def _discard(self, copy: PartitionCopy) -> None:
-        self._outstanding_bytes -= copy.outstanding_bytes
+        self._buffer.outstanding_bytes -= copy.outstanding_bytes
         copy.discard()
         copy.is_settled = False
         self._writes(copy).dropped(copy)
 
     def _free_buffer(self, copy: PartitionCopy) -> None:
         dropped = copy.held.drop() + self.writer.drop_unsent(copy.plan.target)
-        self._outstanding_bytes -= copy.drop_last(dropped)
+        self._buffer.outstanding_bytes -= copy.drop_last(dropped)
         self._writes(copy).dropped(copy)
 
     def budget_bytes(self) -> int:
-        budget = self._plan.buffer_bytes_max - self._outstanding_bytes
-        self._starved = budget < self._plan.buffer_bytes_max // 2
-        return self._throttle.allowed(budget)
+        return self._throttle.allowed(self._buffer.free_bytes)
 
     def load(self) -> TaskLoad:
         """What the task measures of itself; how long positions take to write is not known here."""
@@ -274,34 +264,21 @@ class CopyPipeline:
             reader.fetch_s * 1000,
             *reader.traffic,
             *self.writer.traffic,
-            self._plan.buffer_bytes_max,
-            self._outstanding_bytes,
+            self._buffer.bytes_max,
+            self._buffer.outstanding_bytes,
         )
 
     def check_buffer(self) -> None:
         """Take the buffer from partitions that can't be written, when others need it. Once a second."""
-        if self._outstanding_bytes <= self._plan.buffer_bytes_max // 2:
-            self._silent_since.clear()
+        if self._buffer.is_half_free:
+            self._buffer.forget_silent()
             return
-        stuck = set(self._stuck())
+        stuck = set(self._buffer.stuck(self._copies.values(), self._loop.time()))
         if any(copy.state.phase is Phase.COPYING for copy in self._copies.values() if copy not in stuck):
             for copy in stuck:
                 if copy.held or self.writer.has_unsent(copy.plan.target):
                     self._report(copy, events.BufferNeeded(random.random()))
         self._fetch_soon()
-
-    def _stuck(self) -> Iterator[PartitionCopy]:
-        """The partitions with something outstanding that the target does not take."""
-        now = self._loop.time()
-        for source, copy in self._copies.items():
-            if not copy.outstanding_bytes:
-                continue
-            records, since = self._silent_since.get(source, (-1, now))
-            if records != copy.records:
-                since = now
-            self._silent_since[source] = copy.records, since
-            if copy.state.write_error is not None or now - since >= _SILENT_S:
-                yield copy
 
     # the reader's listener
 
@@ -317,7 +294,7 @@ class CopyPipeline:
         before, writes = copy.outstanding_bytes, self._writes(copy)
         obstacle: Event | None = None
         try:
-            for batch in copy.take(fetched, self._plan.outstanding_bytes_max - self._outstanding_bytes):
+            for batch in copy.take(fetched, self._buffer.takeable_bytes):
                 writes.append(copy, batch)
         except CorruptBatchError as error:
             obstacle = self._unreadable(copy, fetched, error)
@@ -327,7 +304,7 @@ class CopyPipeline:
             refusal = self._cycles.refusal(copy.plan, error)
             obstacle = events.SourceBatchFailed(refusal, random.random())
         taken = copy.outstanding_bytes - before
-        self._outstanding_bytes += taken
+        self._buffer.outstanding_bytes += taken
         self._throttle.taken(fetched.partition, taken)
         if copy.preserves_offsets:
             self.gaps.moved(copy)
@@ -388,15 +365,14 @@ class CopyPipeline:
         copy = self._by_target[partition]
         before = copy.outstanding_bytes
         copy.acknowledged(batch, base_offset, time.time() * 1000, completes=completes)
-        self._outstanding_bytes += copy.outstanding_bytes - before
+        self._buffer.outstanding_bytes += copy.outstanding_bytes - before
         if copy.preserves_offsets:
             self._check_offset(copy, batch, base_offset)
         else:
             self._state.note_sync(copy.plan.source, batch, base_offset)
         if copy.state is not copy.undisturbed:
             self._report_acknowledgement(copy)
-        if self._starved and self._outstanding_bytes <= self._plan.buffer_bytes_max // 2:
-            self._starved = False
+        if self._buffer.is_awaited_and_free():
             self._fetch_soon()
 
     def _check_offset(self, copy: PartitionCopy, batch: OutgoingBatch, base_offset: int) -> None:
@@ -411,7 +387,7 @@ class CopyPipeline:
         state = copy.state
         if state.failures or state.write_error is not None:
             self._report(copy, events.WriteWorks())
-        if state.phase is Phase.BACKPRESSURED and copy.outstanding_bytes <= self._partition_bytes_max // 2:
+        if state.phase is Phase.BACKPRESSURED and self._buffer.is_free_for(copy):
             self._report(copy, _BUFFER_FREE)
         elif state.phase is Phase.DRAINING:
             self._check_drained(copy)

@@ -1,0 +1,77 @@
+"""Counts the bytes that a copy task has on their way, and says which partitions may add to them.
+
+A partition far ahead of its acknowledgements must leave room for the others of the task, and so must one that
+the target does not take.
+"""
+
+from collections.abc import Iterable, Iterator
+
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.domain.ids import TopicPartition
+
+_SILENT_S = 10.0
+"""A partition without an acknowledgement for so long can't be written, even if no error says so yet."""
+
+
+class Buffer:
+    """`outstanding_bytes` are taken from the source, and not acknowledged by the target."""
+
+    def __init__(self, plan: TaskPlan) -> None:
+        self.bytes_max = plan.buffer_bytes_max
+        self.outstanding_bytes = 0
+        self._outstanding_bytes_max = plan.outstanding_bytes_max
+        self._partition_bytes_max = max(
+            plan.buffer_bytes_max // max(len(plan.partitions), 1), 2 * plan.consumer.partition_fetch_bytes_max
+        )
+        self._is_awaited = False
+        self._silent_since: dict[TopicPartition, tuple[int, float]] = {}
+        """How many records were acknowledged then; only while the buffer is short."""
+
+    @property
+    def free_bytes(self) -> int:
+        """How many may be fetched. Half of the buffer is awaited if that is less."""
+        free = self.bytes_max - self.outstanding_bytes
+        self._is_awaited = free < self.bytes_max // 2
+        return free
+
+    @property
+    def takeable_bytes(self) -> int:
+        """How many may be taken of what was fetched, which can become more: decompressed for the target."""
+        return self._outstanding_bytes_max - self.outstanding_bytes
+
+    @property
+    def is_half_free(self) -> bool:
+        return self.outstanding_bytes <= self.bytes_max // 2
+
+    def await_half(self) -> None:
+        """`is_awaited_and_free` says once when half of it is free."""
+        self._is_awaited = True
+
+    def is_awaited_and_free(self) -> bool:
+        if not self._is_awaited or not self.is_half_free:
+            return False
+        self._is_awaited = False
+        return True
+
+    def is_full_for(self, copy: PartitionCopy) -> bool:
+        return copy.outstanding_bytes > self._partition_bytes_max
+
+    def is_free_for(self, copy: PartitionCopy) -> bool:
+        """After it was full: half of its share is free."""
+        return copy.outstanding_bytes <= self._partition_bytes_max // 2
+
+    def forget_silent(self) -> None:
+        self._silent_since.clear()
+
+    def stuck(self, copies: Iterable[PartitionCopy], now: float) -> Iterator[PartitionCopy]:
+        """Those with something outstanding that the target does not take. Asked while the buffer is short."""
+        for copy in copies:
+            if not copy.outstanding_bytes:
+                continue
+            records, since = self._silent_since.get(copy.plan.source, (-1, now))
+            if records != copy.records:
+                since = now
+            self._silent_since[copy.plan.source] = copy.records, since
+            if copy.state.write_error is not None or now - since >= _SILENT_S:
+                yield copy
