@@ -55,9 +55,10 @@ def serving(
     *,
     view: CurrentView | None = None,
     limits: TimeLimits = _USUAL,
+    plugins: RealPlugins | None = None,
 ) -> Iterator[str]:
     """Return its URL without a trailing slash."""
-    with server(herder, rest or settings(), metrics, view=view, limits=limits) as started:
+    with server(herder, rest or settings(), metrics, view=view, limits=limits, plugins=plugins) as started:
         yield started.advertised_url.rstrip("/")
 
 
@@ -69,11 +70,12 @@ def server(
     *,
     view: CurrentView | None = None,
     limits: TimeLimits = _USUAL,
+    plugins: RealPlugins | None = None,
 ) -> Iterator[RestServer]:
     started = RestServer(rest, limits.protocol)
     started.bind()
     try:
-        node = Node(herder, RealPlugins(), LogLevels(), metrics, view)
+        node = Node(herder, plugins or RealPlugins(), LogLevels(), metrics, view)
         started.start(connect_app(node, rest, leader_found_s=limits.leader_found_s))
         yield started
     finally:

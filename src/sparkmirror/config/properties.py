@@ -188,6 +188,8 @@ def read_regular_file(path: Path) -> bytes:
             content = file.read(FILE_BYTES_MAX + 1)
     except OSError as error:
         raise ConfigError(str(path), None, error.strerror or str(error)) from error
+    except ValueError as error:
+        raise ConfigError(repr(str(path)), None, "is not a path") from error  # it has a null character
     if len(content) > FILE_BYTES_MAX:
         raise ConfigError(str(path), None, f"is larger than {FILE_BYTES_MAX} bytes")
     return content

@@ -1,5 +1,6 @@
 """Serves `/connectors`: creates, changes and deletes connectors; shows their states, tasks and offsets."""
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from http import HTTPStatus
@@ -34,6 +35,8 @@ _RESET: Final = "The offsets for this connector have been reset successfully"
 _TRACKING_OFF: Final = "Topic tracking is disabled."
 _RESET_OFF: Final = "Topic tracking reset is disabled."
 _INT_MAX: Final = 2**31 - 1
+_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,100}")
+"""Python converts no more than 4300 digits."""
 
 
 class ConnectorsResource:
@@ -258,7 +261,6 @@ def _created(request: Request, info: ConnectorInfo) -> Response:
 def _task(request: Request) -> int:
     """The task's number. Raises ConnectError (404) for anything else, as JAX-RS does."""
     text = parameter(request, "task")
-    digits = text.removeprefix("-").removeprefix("+")
-    if not (digits.isascii() and digits.isdigit()) or abs(int(text)) > _INT_MAX:
+    if not _INTEGER.fullmatch(text) or abs(int(text)) > _INT_MAX:
         raise http_error(HTTPStatus.NOT_FOUND)
     return int(text)

@@ -5,6 +5,7 @@ value and values of other types are refused. A body that makes Java respond with
 """
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Final, NoReturn
@@ -143,9 +144,12 @@ def _number(value: object) -> object:
 
 def _as_number(text: str) -> object:
     try:
-        return json.loads(text)
+        number: object = json.loads(text)
     except ValueError:
         raise bad_request(f"The number {text[:20]}… has too many digits") from None
+    if isinstance(number, float) and math.isinf(number):
+        raise bad_request(f"The number {text[:20]} is too large")  # JSON has no infinity to answer with
+    return number
 
 
 def _parsed(body: bytes) -> object:
