@@ -5,8 +5,6 @@ that this process, with the worker and both clients in it, spends until the answ
 long it takes besides depends on what else the machine does.
 """
 
-import itertools
-import json
 import socket
 import sys
 import threading
@@ -19,37 +17,16 @@ from urllib.parse import urlsplit
 import pytest
 
 from sparkmirror.cli.worker import SWITCH_INTERVAL_S
-from sparkmirror.connect.logger_levels import LogLevels
-from sparkmirror.connect.rest.app import Node, routes
-from sparkmirror.connect.rest.dispatch import Endpoint
 from tests.support.memory_herder import MemoryHerder
-from tests.support.rest_serving import RealPlugins, serving, settings
+from tests.support.rest_serving import serving
+from tests.system.occupying_bodies import BODIES, CHANGES, CONFIG, JSON, MIB, changing_requests, validated
 from tests.system.rest_requests import Request, ask
 
-JSON: Final = {"Content-Type": "application/json"}
 ANSWERED_S: Final = 0.1
 ROUNDS_MAX: Final = 5
 """A body that occupies the worker does so each time; the machine's other work does not."""
 PAUSE_S: Final = 0.005
 """Between two looks: another client that asks without a pause would slow both down."""
-CONFIG: Final = {
-    "name": "x",
-    "connector.class": "MirrorSource",
-    "source.cluster.alias": "a",
-    "target.cluster.alias": "b",
-    "source.cluster.bootstrap.servers": "a:1",
-    "target.cluster.bootstrap.servers": "b:1",
-}
-CHANGES: Final = {
-    "placeholders": {"topics": "${:" * 330},
-    "spaces": {"topics": "a" + " " * 60_000 + "b"},
-    "classes": {"topics": "\\p{L}" * 12_000},
-    "backtracking": {"topics": "(.|.)*[!?]"},
-    "repetitions": {"topics": "(((a{1000}){1000}){1000}){1000}"},
-    "tasks": {"tasks.max": "2000000000"},
-    "device": {"topics": "${file:/dev/zero:x}", "config.providers": "file"},
-    "megabyte": {"topics": "a," * 500_000},
-}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -64,27 +41,6 @@ def threads_as_in_a_worker() -> Iterator[None]:
 def url() -> Iterator[str]:
     with serving(MemoryHerder()) as started:
         yield started
-
-
-MIB: Final = 1 << 20
-BODIES: Final = {
-    "nested": b'{"config":' + b"[" * (MIB - 100),
-    "keys": b"{" + b",".join(b'"%d":"${a:b}"' % number for number in range(50_000)) + b"}",
-    "offsets": b'{"offsets":[' + b",".join([b'{"partition":{"p":1},"offset":{"o":1}}'] * 5_000) + b"]}",
-    "numbers": b"[" + b"1," * 500_000 + b"1]",
-    "lists": b"[" + b"[]," * 300_000 + b"[]]",
-}
-
-
-def changing_requests() -> list[tuple[str, str]]:
-    """Every verb of every path that may have a body."""
-    found = []
-    for route in itertools.chain(*routes(Node(MemoryHerder(), RealPlugins(), LogLevels()), settings())):
-        assert isinstance(route.endpoint, Endpoint)
-        path = route.path.replace("{plugin}", "MirrorSourceConnector").replace("{task}", "0")
-        verbs = sorted(route.endpoint.verbs - {"GET", "HEAD", "OPTIONS"})
-        found += [(verb, path.replace("{connector}", "x").replace("{logger}", "x")) for verb in verbs]
-    return found
 
 
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
@@ -107,11 +63,23 @@ def test_others_are_answered_whatever_body_any_endpoint_is_sent(url: str, body: 
 
 @pytest.mark.parametrize("changes", CHANGES.values(), ids=CHANGES.keys())
 def test_others_are_answered_while_it_is_validated(url: str, changes: dict[str, str]) -> None:
-    body = json.dumps({**CONFIG, **changes}).encode()
-    request = Request("PUT", "/connector-plugins/MirrorSourceConnector/config/validate", body, JSON)
+    request = validated(changes)
     statuses: list[int] = []
     require_others_are_answered(url, lambda: statuses.append(ask(url, request).status))
     assert set(statuses) <= {200, 400, 413}
+
+
+def test_others_are_answered_while_large_configs_are_listed() -> None:
+    """At once they would be one piece of 40 MB for the encoder."""
+    herder = MemoryHerder()
+    for number in range(40):
+        large = {f"transforms.x.{key}": "x" * 500 for key in range(1900)}
+        herder.put(f"large{number}", {**CONFIG, **large, "name": f"large{number}"})
+    listed = Request("GET", "/connectors?expand=info&expand=status")
+    statuses: list[int] = []
+    with serving(herder) as own:
+        require_others_are_answered(own, lambda: statuses.append(ask(own, listed).status))
+    assert set(statuses) == {200}
 
 
 def test_others_are_answered_while_a_body_comes_byte_by_byte(url: str) -> None:

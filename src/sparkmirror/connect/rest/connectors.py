@@ -1,7 +1,7 @@
 """Serves `/connectors`: creates, changes and deletes connectors; shows their states, tasks and offsets."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
@@ -26,7 +26,13 @@ from sparkmirror.connect.rest.request_bodies import (
     read_body,
     require_same_name,
 )
-from sparkmirror.connect.rest.responses import empty_response, http_error, json_response
+from sparkmirror.connect.rest.responses import (
+    empty_response,
+    encoded_response,
+    http_error,
+    json_bytes,
+    json_response,
+)
 from sparkmirror.connect.rest.rest_settings import TopicTracking
 from sparkmirror.domain.connect import ConnectError, ConnectorConfig, ConnectorInfo, TargetState
 
@@ -80,15 +86,21 @@ class ConnectorsResource:
         if "expand" not in request.query_params:
             return json_response(list(names))
         expansions = list(dict.fromkeys(request.query_params.getlist("expand")))
-        expanded = {}
+        return await self._calls.run(lambda: self._all(request, names, expansions))
+
+    def _all(self, request: Request, names: Sequence[str], expansions: list[str]) -> Response:
+        """Each is encoded alone: configs may be large, and other threads wait meanwhile."""
+        encoded = []
         for name in names:
             try:
-                expanded[name] = self._expanded(request, name, expansions)
+                expanded = self._expanded(request, name, expansions)
             except ConnectError as error:
                 # It was removed, or has no status yet.
                 if error.status is not HTTPStatus.NOT_FOUND:
                     raise
-        return json_response(expanded)
+            else:
+                encoded.append(json_bytes(name) + b":" + json_bytes(expanded))
+        return encoded_response(b"{" + b",".join(encoded) + b"}")
 
     def _expanded(self, request: Request, name: str, expansions: list[str]) -> response_bodies.Json:
         known = {"status": self._state_json, "info": self._info_json}
@@ -181,8 +193,13 @@ class ConnectorsResource:
 
     async def _tasks(self, request: Request) -> Response:
         name = parameter(request, "connector")
+        return await self._calls.run(lambda: self._all_tasks(request, name))
+
+    def _all_tasks(self, request: Request, name: str) -> Response:
+        """Each has the whole config, and is encoded alone."""
         configs = [_visible(request, config) for config in self._herder.task_configs(name)]
-        return json_response(response_bodies.task_infos(name, configs))
+        encoded = map(json_bytes, response_bodies.task_infos(name, configs))
+        return encoded_response(b"[" + b",".join(encoded) + b"]")
 
     async def _task_status(self, request: Request) -> Response:
         name, task = parameter(request, "connector"), _task(request)

@@ -26,7 +26,11 @@ def bind_all(listeners: Sequence[Listener], key: str) -> list[Bound]:
     bound: list[Bound] = []
     try:
         for listener in listeners:
-            bound.append(Bound(listener, _bind(listener)))
+            served = _bind(listener)
+            bound.append(Bound(listener, served))
+            # Connections inherit it. asyncio sets it only where a socket names its protocol, and without it
+            # every second answer on a connection waits 40 ms for the client's acknowledgement.
+            served.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     except OSError as error:
         close_all(bound)
         raise ConfigError(key, str(listener), f"Can't listen there: {error.strerror or error}") from error

@@ -14,7 +14,12 @@ _encoded: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).en
 
 
 def json_response(content: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    return Response(json_bytes(content), status, media_type=_JSON)
+    return encoded_response(json_bytes(content), status)
+
+
+def encoded_response(content: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
+    """Of JSON as `json_bytes` returns it."""
+    return Response(content, status, media_type=_JSON)
 
 
 def empty_response(status: HTTPStatus) -> Response:
