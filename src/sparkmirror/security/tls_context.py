@@ -5,7 +5,7 @@ import os
 import ssl
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -82,11 +82,14 @@ class _Made(NamedTuple):
     versions: tuple[FileVersion | None, ...]
 
 
-class ClientContexts:
+class KeptContexts:
     """One context for each settings: most connections read no store. Thread-safe."""
 
-    def __init__(self) -> None:
+    def __init__(self, make: Callable[[TlsSettings], ssl.SSLContext]) -> None:
+        """`make` raises ConfigError."""
+        self._make = make
         self._made: dict[TlsSettings, _Made] = {}
+        self._refused: dict[TlsSettings, str] = {}
         self._lock = threading.Lock()
 
     def context_of(self, settings: TlsSettings) -> ssl.SSLContext:
@@ -97,17 +100,26 @@ class ClientContexts:
         with self._lock:
             made = self._made.get(settings)
             try:
-                self._made[settings] = found = _current(settings.current(), made)
+                self._made[settings] = found = self._current(settings.current(), made)
             except ConfigError as error:
                 if made is None:
                     raise
-                _log.warning("a changed store can't be used, the one before is kept: %s", error)
+                if self._refused.get(settings) != str(error):
+                    self._refused[settings] = str(error)
+                    _log.warning("a changed store can't be used, the one before is kept: %s", error)
                 return made.context
+            self._refused.pop(settings, None)
             return found.context
 
+    def _current(self, settings: TlsSettings, made: _Made | None) -> _Made:
+        versions = tuple(map(file_version, settings.files))
+        if made is not None and (made.settings, made.versions) == (settings, versions):
+            return made
+        return _Made(self._make(settings), settings, versions)
 
-def _current(settings: TlsSettings, made: _Made | None) -> _Made:
-    versions = tuple(map(file_version, settings.files))
-    if made is not None and (made.settings, made.versions) == (settings, versions):
-        return made
-    return _Made(client_context(settings), settings, versions)
+
+class ClientContexts(KeptContexts):
+    """Those of clients."""
+
+    def __init__(self) -> None:
+        super().__init__(client_context)

@@ -16,7 +16,7 @@ from starlette.responses import Response
 from sparkmirror.connect.rest.paths import first
 from sparkmirror.connect.rest.tls import RestTls
 from sparkmirror.domain.connect import ConnectError
-from sparkmirror.security.tls_context import client_context
+from sparkmirror.security.tls_context import ClientContexts
 
 logger = logging.getLogger(__name__)
 
@@ -60,11 +60,17 @@ class Forwarder:
     """Safe in any thread. Each request has its own connection: they are rare, and none may be sent twice."""
 
     def __init__(self, tls: RestTls | None) -> None:
-        context = None if tls is None else client_context(tls.stores)
-        self._pools = urllib3.PoolManager(
-            num_pools=8,
+        """Raises ConfigError for stores that can't be read."""
+        self._tls = tls
+        self._contexts = ClientContexts()
+        self._pools()
+
+    def _pools(self) -> urllib3.PoolManager:
+        """With what the stores are now."""
+        context = None if self._tls is None else self._contexts.context_of(self._tls.stores)
+        return urllib3.PoolManager(
             ssl_context=context,
-            assert_hostname=None if tls is None or tls.stores.checks_host_names else False,
+            assert_hostname=None if context is None or context.check_hostname else False,
             retries=False,
             timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=REQUEST_TIMEOUT_S),
         )
@@ -79,7 +85,8 @@ class Forwarder:
         if hop.authorization is not None:
             headers["Authorization"] = hop.authorization
         try:
-            found = self._pools.request(hop.method, url, body=hop.body, headers=headers, redirect=False)
+            with self._pools() as pools:
+                found = pools.request(hop.method, url, body=hop.body, headers=headers, redirect=False)
         except urllib3.exceptions.HTTPError as error:
             logger.warning("%s %s: could not be forwarded to the leader: %s", hop.method, url, error)
             message = f"IO Error trying to forward REST request: {error}"

@@ -2,7 +2,6 @@
 
 import re
 import shlex
-import ssl
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Final
 from sparkmirror.config.client_options import SSL
 from sparkmirror.config.definitions import Definition, Values
 from sparkmirror.config.jaas import parse_jaas_file
+from sparkmirror.config.kept_settings import tls_of
 from sparkmirror.config.properties import Properties, read_text
 from sparkmirror.config.tls_settings import tls_settings
 from sparkmirror.config.worker_options import ADMIN_USERS, JAAS_FILE, OPEN_PATHS, TOKENS, WORKER
@@ -20,7 +20,7 @@ from sparkmirror.connect.rest.basic_users import BasicUsers, PasswordFile
 from sparkmirror.connect.rest.bearer_tokens import BearerTokens, TokenRules
 from sparkmirror.connect.rest.public_keys import PublicKeys, fetcher
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.security.tls_context import client_context
+from sparkmirror.domain.tls import TlsSettings
 
 EXTENSIONS: Final = "rest.extension.classes"
 _PACKAGE: Final = "org.apache.kafka.connect.rest.basic.auth.extension."
@@ -49,7 +49,7 @@ class Issuer:
 
     url: str
     rules: TokenRules
-    tls: ssl.SSLContext | None
+    tls: TlsSettings
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,5 +158,6 @@ def _issuer(worker: Properties, values: Values) -> Issuer | None:
         admin_roles=frozenset(values.strings(f"{TOKENS}admin.roles")),
         viewer_roles=frozenset(values.strings(f"{TOKENS}viewer.roles")),
     )
-    fetcher(str(url), _URL, None)  # refuses URLs that can't be used
-    return Issuer(str(url), rules, client_context(tls_settings(store, SSL.parse(store))))
+    tls = tls_of(store, tls_settings(store, SSL.parse(store)))
+    fetcher(str(url), _URL, tls)  # refuses what can't be used
+    return Issuer(str(url), rules, tls)

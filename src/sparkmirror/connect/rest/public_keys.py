@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import ssl
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -15,6 +14,8 @@ import urllib3
 
 from sparkmirror.config.properties import read_regular_file
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.domain.tls import TlsSettings
+from sparkmirror.security.tls_context import ClientContexts
 
 logger = logging.getLogger(__name__)
 
@@ -68,16 +69,27 @@ class PublicKeys:
             self._fetching = None
 
 
-def fetcher(url: str, option: str, tls: ssl.SSLContext | None) -> Callable[[], Keys]:
-    """Fetches from `https:` or `file:`; the option is what errors name. Raises ConfigError for other URLs."""
+def fetcher(url: str, option: str, tls: TlsSettings | None) -> Callable[[], Keys]:
+    """Fetches from `https:` or `file:`; the option is what errors name.
+
+    Raises ConfigError for other URLs, and for stores that can't be read.
+    """
     parts = urlsplit(url)
     if parts.scheme.lower() == "file" and parts.netloc in ("", "localhost"):
         return lambda: _keys(read_regular_file(Path(unquote(parts.path))), option)
     if parts.scheme.lower() != "https" or not parts.hostname:
         # Whoever can change an answer underway would choose the keys.
         raise ConfigError(option, url, "must begin with https:// or file:/")
-    pools = urllib3.PoolManager(num_pools=1, ssl_context=tls, retries=False, timeout=_TIMEOUT)
-    return lambda: _keys(_downloaded(pools, url), option)
+    contexts = ClientContexts()
+    if tls is not None:
+        contexts.context_of(tls)
+
+    def fetch() -> Keys:
+        context = None if tls is None else contexts.context_of(tls)
+        with urllib3.PoolManager(ssl_context=context, retries=False, timeout=_TIMEOUT) as pools:
+            return _keys(_downloaded(pools, url), option)
+
+    return fetch
 
 
 def _downloaded(pools: urllib3.PoolManager, url: str) -> bytes:

@@ -4,6 +4,7 @@ import asyncio
 import logging
 import socket
 import threading
+from functools import partial
 from typing import Final
 
 import uvicorn
@@ -13,7 +14,7 @@ from sparkmirror.connect.rest.app import ConnectApp
 from sparkmirror.connect.rest.connections import KEPT_IDLE_S, TimeoutProtocol
 from sparkmirror.connect.rest.listeners import Bound, advertised_url, bind_all, close_all
 from sparkmirror.connect.rest.rest_settings import HTTPS, RestSettings
-from sparkmirror.connect.rest.tls import RestTls, server_context
+from sparkmirror.connect.rest.tls import RestTls, ServerContext
 
 logger = logging.getLogger(__name__)
 
@@ -114,7 +115,7 @@ def _config(app: ASGIApp, at: Bound, tls: RestTls | None, protocol: type[Timeout
     context = None
     if at.listener.protocol == HTTPS:
         assert tls is not None, "settings have TLS where there is an https listener"
-        context = server_context(tls)
+        context = ServerContext(tls)
     return uvicorn.Config(
         app,
         http=protocol,
@@ -129,4 +130,6 @@ def _config(app: ASGIApp, at: Bound, tls: RestTls | None, protocol: type[Timeout
         timeout_keep_alive=KEPT_IDLE_S,
         timeout_graceful_shutdown=_STOP_TIMEOUT_S,
         ssl_context_factory=None if context is None else lambda _config, _default: context,
+        callback_notify=None if context is None else partial(asyncio.to_thread, context.renew),
+        timeout_notify=0,  # that is, about once a second
     )
