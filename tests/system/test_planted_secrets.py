@@ -4,10 +4,12 @@ One broker is both clusters: the worker logs in, the source wants a client certi
 """
 
 import base64
+import itertools
 import json
 import secrets
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -17,14 +19,24 @@ import pytest
 import urllib3
 
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.connect.logger_levels import LogLevels
+from sparkmirror.connect.rest.app import Node, routes
 from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.view import making
+from tests.support import rest_serving
 from tests.support.broker_data import append, create_topic, keyed_of, numbered
 from tests.support.certificates import write
+from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_serving import RealPlugins
 from tests.support.secured_broker import SecuredBroker, secured_broker
 from tests.support.waiting import await_value
 from tests.system.connect_node import SOURCE, ConnectNode, connector_config, group_properties, started
 
 COPIED_WITHIN_S: Final = 180.0
+SHOW_CONFIGS: Final = ("/planted", "/refused", "/tokens", "/config", "/tasks")
+STREAM_BYTES: Final = 500
+"""Of a page that follows: it has no end."""
 SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PROVIDER: Final = "org.apache.kafka.common.config.provider."
 MODULE: Final = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
@@ -32,7 +44,11 @@ TOPIC: Final = "planted.orders"
 
 _OWN: Final = ("worker_login", "store", "env_login", "rest_admin", "rest_viewer", "spark", "opened")
 """In files, in the environment and behind placeholders: nobody may see them, administrators neither."""
-_WRITTEN: Final = ("literal_login", "literal_key", "literal_url", "wrong_login", "refused_url", "broken_body")
+_WRITTEN: Final = (
+    *("literal_login", "literal_key", "literal_url", "wrong_login", "refused_url", "broken_body"),
+    *("client_secret", "jaas_secret", "trust_password", "key_in_line", "token", "assertion", "kept_by_name"),
+    *("wrong_password", "wrong_bearer", "in_query"),
+)
 """In requests: whoever may see configs as they are written sees them there."""
 
 
@@ -67,11 +83,20 @@ class Worker:
     def ask(self, user: str, method: str, path: str, body: object = None) -> str:
         """The answer's status, headers and body. A body that is a text is sent as it is."""
         password = self.planted.own.get(f"rest_{user}", "wrong")
-        login = base64.b64encode(f"{user}:{password}".encode()).decode()
-        headers = {"Content-Type": "application/json", "Authorization": f"Basic {login}"}
+        headers = {"Authorization": f"Basic {encoded(user, password)}"}
+        return self.sent(method, path, headers, body)
+
+    def sent(self, method: str, path: str, headers: dict[str, str], body: object = None) -> str:
         sent = body if body is None or isinstance(body, str) else json.dumps(body)
-        answer = self._http.request(method, f"{self.node.url}{path}", body=sent, headers=headers)
-        return f"{answer.status} {dict(answer.headers)} {answer.data.decode()}"
+        kind = {"Content-Type": "application/json"}
+        with closing(
+            self._http.request(
+                method, f"{self.node.url}{path}", body=sent, headers=headers | kind, preload_content=False
+            )
+        ) as answer:
+            is_stream = answer.headers.get("Content-Type", "").startswith("text/event-stream")
+            content = answer.read(STREAM_BYTES) if is_stream else answer.data
+        return f"{answer.status} {dict(answer.headers)} {content.decode('utf-8', 'replace')}"
 
     def config(self, **more: str) -> dict[str, str]:
         """A source connector's; `more` has underscores for dots."""
@@ -95,6 +120,10 @@ class Worker:
         made["source.consumer.ssl.key.password"] = self.planted.written["literal_key"]
         made["metrics.registry"] = f"https://user:{self.planted.written['literal_url']}@registry.example/"
         return made | {key.replace("_", "."): value for key, value in more.items()}
+
+
+def encoded(user: str, password: str) -> str:
+    return base64.b64encode(f"{user}:{password}".encode()).decode()
 
 
 def jaas(user: str, password: str) -> str:
@@ -198,6 +227,28 @@ BAD: Final = (
 """Options that a secret is no value of."""
 
 
+def logins_by_token(worker: Worker) -> dict[str, str]:
+    """Options of a connector that never runs, each with a secret in it."""
+    written = worker.planted.written
+    return {
+        "name": "tokens",
+        "connector.class": "MirrorHeartbeatConnector",
+        "enabled": "false",
+        "target.cluster.sasl.mechanism": "OAUTHBEARER",
+        "target.cluster.sasl.oauthbearer.client.credentials.client.secret": written["client_secret"],
+        "target.cluster.sasl.jaas.config": (
+            f'org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required clientId="x"'
+            f' clientSecret="{written["jaas_secret"]}" ssl.truststore.password="{written["trust_password"]}";'
+        ),
+        "source.cluster.ssl.keystore.key": f"-----BEGIN PRIVATE KEY----- {written['key_in_line']}",
+        "source.cluster.ssl.truststore.certificates": f"-----BEGIN X----- {written['key_in_line']}",
+        "source.cluster.ssl.truststore.password": written["trust_password"],
+        "admin.override.sasl.oauthbearer.assertion.private.key.passphrase": written["assertion"],
+        "transforms.x.api.token": written["token"],
+        "transforms.x.basic.auth.credentials": written["kept_by_name"],
+    }
+
+
 def bad_requests(worker: Worker) -> Iterator[tuple[str, str]]:
     """The path of each, and its answer."""
     secret = f"${{file:{worker.folder}/secrets/logins.properties:opened}}"
@@ -219,16 +270,36 @@ def bad_requests(worker: Worker) -> Iterator[tuple[str, str]]:
         worker.ask("admin", "POST", "/connectors", f'{broken} "password": "{written["broken_body"]}"}}'),
     )
     yield "/", worker.ask("nobody", "GET", "/")
+    for login in (
+        f"Bearer {written['wrong_bearer']}",
+        f"Basic {encoded('admin', written['wrong_password'])}",
+    ):
+        yield "/", worker.sent("GET", "/connectors", {"Authorization": login})
+    asked_for = f"/connectors?expand={written['in_query']}&password={written['in_query']}"
+    yield "/", worker.ask("viewer", "GET", asked_for)
+    tokens = worker.config() | logins_by_token(worker)
+    validate = "/connector-plugins/MirrorHeartbeatConnector/config/validate"
+    yield "/connectors/tokens/config", worker.ask("admin", "PUT", "/connectors/tokens/config", tokens)
+    yield "/connectors/tokens/config", worker.ask("viewer", "PUT", validate, tokens)
     wrong = jaas("copier", written["wrong_login"])
     wrong_login = worker.config() | {"target.cluster.sasl.jaas.config": wrong, "name": "refused"}
     yield "/connectors/refused/config", worker.ask("admin", "PUT", "/connectors/refused/config", wrong_login)
 
 
 def paths() -> Iterator[str]:
-    for name in ("planted", "refused"):
-        for below in ("", "/config", "/status", "/tasks", "/tasks/0/status", "/topics", "/offsets", "/plan"):
-            yield f"/connectors/{name}{below}"
-    yield from ("/connectors?expand=info&expand=status", "/admin/loggers", "/metrics", "/health", "/")
+    """Every path that the API serves for reading, for each connector."""
+    node = Node(MemoryHerder(), RealPlugins(), LogLevels(), lambda: ("text/plain", b""), any_view())
+    for route in itertools.chain(*routes(node, rest_serving.settings())):
+        path = route.path.replace("{task}", "0").replace("{plugin}", "MirrorSourceConnector")
+        path = path.replace("{logger}", "root").replace("{page}", "overview").replace("{file}", "style.css")
+        names = ("planted", "refused", "tokens") if "{connector}" in path else ("",)
+        yield from (path.replace("{connector}", name) for name in names)
+    yield from ("/connectors?expand=info&expand=status", "/mirror?groups=true", "/nothing")
+    yield from (f"/ui/{page}?flow=near->far&name={TOPIC}" for page in ("flow", "topic", "groups", "group"))
+
+
+def any_view() -> CurrentView:
+    return CurrentView(lambda: making.Node("leader", "1.0"), list)
 
 
 def test_planted_secrets_are_found_nowhere(worker: Worker) -> None:
@@ -237,16 +308,20 @@ def test_planted_secrets_are_found_nowhere(worker: Worker) -> None:
         assert not planted.found_in(answer, also_written=False), answer
     for path, answer in bad_requests(worker):
         assert not planted.found_in(answer, also_written=not answer.startswith("2")), (path, answer)
-        assert path == "/connectors/refused/config" or not answer.startswith("201"), (path, answer)
+        assert path.startswith(("/connectors/refused/", "/connectors/tokens/")) or not answer.startswith(
+            "201"
+        ), (path, answer)
     node.await_log("refused.*copier|copier.*refused")
     assert " 204 " in f" {worker.ask('admin', 'POST', '/connectors/planted/restart')}"
 
     for path in paths():
         seen = worker.ask("viewer", "GET", path)
-        assert seen[:3] in {"200", "404", "500"}, (path, seen)
+        assert seen[:3] in {"200", "307", "400", "404", "405", "500"}, (path, seen)
         assert not planted.found_in(seen), (path, seen)
         seen = worker.ask("admin", "GET", path)
-        shows_config = path.endswith(("/planted", "/refused", "/config", "/tasks")) or "expand=info" in path
+        shows_config = (
+            path.endswith(("/planted", "/refused", "/tokens", "/config", "/tasks")) or "expand=info" in path
+        )
         assert not planted.found_in(seen, also_written=not shows_config), (path, seen)
 
     processes = node.processes()

@@ -88,6 +88,8 @@ def test_anything_but_http_gets_a_400(url: str, line: bytes) -> None:
     answer = response_to(url, line)
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b'{"error_code":400,"message":"Invalid HTTP request received."}' in answer
+    assert b"nosniff" in answer
+    assert b"frame-ancestors 'none'" in answer
 
 
 def test_a_body_over_the_limit_is_refused(url: str) -> None:

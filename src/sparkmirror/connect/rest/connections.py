@@ -13,6 +13,7 @@ import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sparkmirror.connect.rest.authentication import PEER_NAME
+from sparkmirror.connect.rest.response_headers import SAFE_HEADERS
 from sparkmirror.connect.rest.responses import json_bytes
 
 REQUEST_COMPLETE_S: Final = 30.0
@@ -106,6 +107,7 @@ class TimeoutProtocol(H11Protocol):
             ("content-type", "application/json"),
             ("content-length", str(len(body))),
             ("connection", "close"),
+            *SAFE_HEADERS.items(),
         ]
         events = [h11.Response(status_code=HTTPStatus.BAD_REQUEST, headers=headers), h11.Data(data=body)]
         for event in (*events, h11.EndOfMessage()):

@@ -24,6 +24,7 @@ _DEFAULT_METHODS: Final = ("GET", "POST", "HEAD")
 _ALLOWED_HEADERS: Final = "Content-Type"
 _PREFLIGHT_AGE_S: Final = "60"
 CONTENT_POLICY: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+SAFE_HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Content-Security-Policy": CONTENT_POLICY}
 _RULE: Final = re.compile(r'\s*(?:"(?P<quoted>[^"]*)"|(?P<plain>[^,"]*))\s*(?:,|$)')
 
 
@@ -124,8 +125,8 @@ class SafeContent:
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 headers = MutableHeaders(raw=list(message["headers"]))
-                headers.setdefault("X-Content-Type-Options", "nosniff")
-                headers.setdefault("Content-Security-Policy", CONTENT_POLICY)
+                for name, value in SAFE_HEADERS.items():
+                    headers.setdefault(name, value)
                 message = {**message, "headers": headers.raw}
             await send(message)
 
