@@ -18,6 +18,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connect import validation
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
+from sparkmirror.connect.rest.authentication import READING
 from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view import making
@@ -97,6 +98,21 @@ def require_answered(served: Served, request: Request) -> None:
     spent = time.process_time() - before
     require_safe(answer, request, SECRET)
     assert spent < CPU_S_MAX, request
+
+
+@pytest.mark.parametrize("route", listed(), ids=lambda route: route.path)
+def test_no_path_can_be_reached_from_pages_of_other_sites(served: Served, route: Route) -> None:
+    path = route.path.replace("{", "").replace("}", "")
+    for verb in VERBS:
+        foreign = [{"Host": "evil.example"}]
+        if verb not in READING:
+            foreign += [
+                {"Origin": "http://evil.example"},
+                {"Origin": "null"},
+                {"Sec-Fetch-Site": "cross-site"},
+            ]
+        for headers in foreign:
+            assert ask_any(served.url, Request(verb, path, None, headers)).status == 403, (verb, headers)
 
 
 JSON: Final = {"Content-Type": "application/json"}

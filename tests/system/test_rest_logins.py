@@ -33,6 +33,7 @@ from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import RealPlugins, server, serving
 from tests.support.tokens import AUDIENCE, ISSUER, jwks_file, token
 from tests.system.rest_requests import Answer, Request, ask
+from tests.system.safe_answers import ask_any
 
 ENDS_WITHIN_S: Final = 60.0
 SECRET: Final = "planted-s3cret"
@@ -85,17 +86,21 @@ def asked(url: str, verb: str, path: str, login: str | None = None, body: Any = 
 
 def paths() -> list[tuple[str, str]]:
     """Each verb of each path that is served."""
-    node = Node(MemoryHerder(), RealPlugins(), LogLevels(), lambda: ("text/plain", b"up 1\n"))
+    node = Node(MemoryHerder(), RealPlugins(), LogLevels(), lambda: ("text/plain", b"up 1\n"), any_view())
     found = []
     for route in itertools.chain(*routes(node, rest({}))):
-        assert isinstance(route.endpoint, Endpoint)
-        path = route.path.replace("{", "").replace("}", "")
-        found += [(verb, path) for verb in sorted(route.endpoint.verbs)]
+        verbs = route.endpoint.verbs if isinstance(route.endpoint, Endpoint) else {"GET", "HEAD"}  # a page
+        path = route.path.replace("{page}", "overview").replace("{file}", "style.css")
+        found += [(verb, path.replace("{", "").replace("}", "")) for verb in sorted(verbs)]
     return found
 
 
+def any_view() -> CurrentView:
+    return CurrentView(lambda: making.Node("leader", "1.0"), list)
+
+
 def test_without_a_login_every_request_is_refused(users: dict[str, str]) -> None:
-    with serving(MemoryHerder(), rest(users), lambda: ("text/plain", b"up 1\n")) as url:
+    with serving(MemoryHerder(), rest(users), lambda: ("text/plain", b"up 1\n"), view=any_view()) as url:
         for verb, path in [*paths(), ("GET", "/nothing"), ("POST", "/connectors/x/tasks/0")]:
             if (verb, path) in {
                 ("POST", "/connectors/connector/tasks"),
@@ -142,10 +147,12 @@ def test_a_viewer_reads_without_secrets_and_changes_nothing(
     users: dict[str, str], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
-    with serving(MemoryHerder(), rest(users)) as url:
+    with serving(MemoryHerder(), rest(users), view=any_view()) as url:
         assert asked(url, "PUT", "/connectors/x/config", OPS, CONFIG).status == 201
         for verb, path in paths():
-            answer = asked(url, verb, path.replace("/connector/", "/x/"), MIA)
+            request = Request(verb, path.replace("/connector/", "/x/"), None, {"Authorization": MIA})
+            answer = ask_any(url, request)
+            assert SECRET not in answer.body.decode(), (verb, path)
             if verb in {"GET", "HEAD", "OPTIONS"}:
                 assert answer.status not in {401, 403}, (verb, path)
             elif not path.endswith("/fence") and (verb, path[-6:]) != ("POST", "/tasks"):
@@ -318,9 +325,8 @@ class QuietFiles(http.server.SimpleHTTPRequestHandler):
 def test_a_stream_ends_with_its_login(users: dict[str, str], issuer: dict[str, str], tmp_path: Path) -> None:
     """Whether a token expires or a user is removed; the others go on."""
     worker = users | issuer | {"rest.oauthbearer.clock.skew.seconds": "0"}
-    view = CurrentView(lambda: making.Node("leader", "1.0"), list)
     with (
-        serving(MemoryHerder(), rest(worker), view=view) as url,
+        serving(MemoryHerder(), rest(worker), view=any_view()) as url,
         urllib3.PoolManager(retries=False, timeout=ENDS_WITHIN_S) as pool,
     ):
 
