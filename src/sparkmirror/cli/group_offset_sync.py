@@ -16,6 +16,7 @@ from sparkmirror.client.group_offset_sync import GroupOffsetSync, Outcome, SyncP
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.ids import Alias, GroupId
+from sparkmirror.domain.printable import printable
 
 _log = logging.getLogger("sparkmirror.group-offset-sync")
 
@@ -142,7 +143,7 @@ def run(arguments: argparse.Namespace) -> int:
         properties = client_properties(arguments, _read(arguments.file))
         sync = GroupOffsetSync(properties, Alias(arguments.source), GroupId(arguments.group))
     except ConfigError as error:
-        sys.stderr.write(f"sparkmirror group-offset-sync: {error}\n")
+        sys.stderr.write(f"sparkmirror group-offset-sync: {printable(str(error))}\n")
         return _WRONG_USAGE
     stopping = threading.Event()
     stop_on_signals(stopping.set)

@@ -3,14 +3,13 @@
 Attributes given as `extra` are kept: text has `flow` and `connector` before the message, JSON has all.
 """
 
-import json
 import logging
 import sys
 from argparse import ArgumentParser
 from datetime import UTC, datetime
 from typing import Literal, TextIO
 
-from sparkmirror.domain.printable import printable
+from sparkmirror.domain.printable import printable, printable_json
 
 LogFormat = Literal["text", "json"]
 
@@ -90,4 +89,4 @@ class JsonFormatter(logging.Formatter):
         }
         if record.exc_info:
             content["exception"] = self.formatException(record.exc_info)
-        return json.dumps(content, default=str, ensure_ascii=False)
+        return printable_json(content)

@@ -12,6 +12,7 @@ from sparkmirror.cli import topics_explain
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.properties import read_properties
 from sparkmirror.domain.errors import KafkaError, MalformedRecordError, SparkmirrorError
+from sparkmirror.domain.printable import printable
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.offsets import formatters
 from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
@@ -130,9 +131,9 @@ def translate_offsets(arguments: argparse.Namespace) -> int:
         _write(json.dumps(rows, indent=2))
     else:
         for row in rows:
-            _write("{group}  {topic}-{partition}  {offset}".format_map(row))
+            _write(printable("{group}  {topic}-{partition}  {offset}".format_map(row)))
     for group in (group for group, offsets in found.items() if not offsets):
-        sys.stderr.write(f"sparkmirror: group {group} has no checkpoint from {arguments.source}\n")
+        sys.stderr.write(f"sparkmirror: group {printable(group)} has no checkpoint from {arguments.source}\n")
     return _DONE if rows else _NOTHING_FOUND
 
 
@@ -161,7 +162,11 @@ def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:
                 _write_last_heartbeats(_records(client, dump, arguments), arguments.output)
                 return _DONE
             for record in _records(client, dump, arguments):
-                _write(json.dumps(dump.json(record)) if arguments.output == "json" else dump.text(record))
+                _write(
+                    json.dumps(dump.json(record))
+                    if arguments.output == "json"
+                    else printable(dump.text(record))
+                )
         except KafkaError as error:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
@@ -189,7 +194,7 @@ def _records(client: MirrorClient, dump: _Dump, arguments: argparse.Namespace) -
         try:
             yield dump.parse(key, value)
         except MalformedRecordError as error:
-            sys.stderr.write(f"sparkmirror: skipped a record that is not MM2's: {error}\n")
+            sys.stderr.write(f"sparkmirror: skipped a record that is not MM2's: {printable(str(error))}\n")
 
 
 def _client(arguments: argparse.Namespace) -> MirrorClient:

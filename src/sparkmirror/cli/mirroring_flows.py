@@ -13,6 +13,7 @@ from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.printable import printable
 
 WRONG_USAGE: Final = 2
 
@@ -66,7 +67,7 @@ def explained(
     try:
         flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
     except (SparkmirrorError, OSError) as error:
-        sys.stderr.write(f"sparkmirror {command}: {error}\n")
+        sys.stderr.write(f"sparkmirror {command}: {printable(str(error))}\n")
         return None
     require_clusters(clusters_of(flow.settings for flow in flows))
     found = [explain(flow) for flow in flows]

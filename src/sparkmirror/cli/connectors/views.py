@@ -1,7 +1,6 @@
 """Prints a command's result: as aligned columns, or the API's content as JSON or YAML."""
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from rich.text import Text
 
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.config.conversion.yaml_section import yaml_text
-from sparkmirror.domain.printable import printable
+from sparkmirror.domain.printable import printable, printable_json
 
 _STYLES: Final = {"FAILED": "red", "RUNNING": "green", "UNASSIGNED": "yellow", "RESTARTING": "yellow"}
 
@@ -52,7 +51,7 @@ def show(view: View, output: str) -> None:
     """On standard output."""
     match output:
         case "json":
-            sys.stdout.write(json.dumps(view.content, indent=2, ensure_ascii=False) + "\n")
+            sys.stdout.write(printable_json(view.content, indent=2) + "\n")
         case "yaml":
             sys.stdout.write(yaml_text(view.content))
         case _ if sys.stdout.isatty():

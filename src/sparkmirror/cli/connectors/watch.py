@@ -1,7 +1,6 @@
 """Implements `--watch`: refreshes a table until Ctrl-C; to a file or a pipe, prints changed rows."""
 
 import argparse
-import json
 import sys
 import time
 from collections.abc import Callable
@@ -18,7 +17,7 @@ from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.printable import printable
+from sparkmirror.domain.printable import printable, printable_json
 
 _EVERY_S: Final = 2
 
@@ -94,7 +93,7 @@ def _with_error(text: Text, error: Exception | None) -> Text:
 
 
 def _print_json(view: View) -> None:
-    sys.stdout.write(json.dumps(view.content, ensure_ascii=False) + "\n")
+    sys.stdout.write(printable_json(view.content) + "\n")
     sys.stdout.flush()
 
 

@@ -13,6 +13,7 @@ from sparkmirror.cli.migrate.report import Reported, Row, table_lines, to_json
 from sparkmirror.cli.terminal import StatusLines, confirmed
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.printable import printable
 from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import Step, StepState, are_done
 
@@ -85,13 +86,13 @@ def plan_lines(title: str, named_steps: NamedSteps) -> list[str]:
     """A plan as text, with a mark for the state of each step."""
     lines = [title]
     for name, steps in named_steps:
-        lines += ["", name]
-        lines += [f"  {_MARKS[step.state]} {step.name:<9} {step.text}" for step in steps]
+        lines += ["", printable(name)]
+        lines += [printable(f"  {_MARKS[step.state]} {step.name:<9} {step.text}") for step in steps]
     return [*lines, "", "  ✓ done already   … waiting for others   → to do   ✗ not possible"]
 
 
 def fail(arguments: argparse.Namespace, reason: object, code: int) -> int:
-    sys.stderr.write(f"{arguments.prog}: {reason}\n")
+    sys.stderr.write(f"{arguments.prog}: {printable(str(reason))}\n")
     return code
 
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.printable import printable
 from sparkmirror.migrate.group_moves import GroupMove, GroupRollback
 from sparkmirror.migrate.steps import Step
 from sparkmirror.migrate.topic_drains import TopicsDrain
@@ -76,7 +77,11 @@ def table_lines(flow: Flow, reported: Reported) -> list[str]:
     headings = [_heading(flow, name) for name in reported.rows[0]]
     numbers = {at for at, value in enumerate(reported.rows[0].values()) if not isinstance(value, str)}
     rows = [[_cell(value) for value in row.values()] for row in reported.rows]
-    return [reported.name, *(f"  {line}" for line in aligned([headings, *rows], right=numbers)), ""]
+    return [
+        printable(reported.name),
+        *(f"  {line}" for line in aligned([headings, *rows], right=numbers)),
+        "",
+    ]
 
 
 def to_json(flow: Flow, reported: Sequence[Reported], *, is_dry_run: bool) -> str:

@@ -1,7 +1,6 @@
 """Defines `sparkmirror plan`: prints the plan that a mirror would follow."""
 
 import argparse
-import json
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -25,7 +24,7 @@ from sparkmirror.connect.connector_configs import ConnectorSettings
 from sparkmirror.connect.worker_file import worker_file
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.printable import printable
+from sparkmirror.domain.printable import printable, printable_json
 from sparkmirror.setup.plan.file_findings import all_topics, file_findings
 from sparkmirror.setup.plan.flow_plan import FlowPlan, Rate
 from sparkmirror.setup.plan.flow_plan_json import from_json
@@ -209,7 +208,7 @@ def _of_worker(connect: ConnectRest, names: Sequence[str]) -> list[FlowPlan]:
 def _show(planned: Planned, output: str, *, detail: bool) -> None:
     match output:
         case "json":
-            sys.stdout.write(json.dumps(planned.to_json(), indent=2, ensure_ascii=False) + "\n")
+            sys.stdout.write(printable_json(planned.to_json(), indent=2) + "\n")
         case "yaml":
             sys.stdout.write(yaml_text(planned.to_json()))
         case _:

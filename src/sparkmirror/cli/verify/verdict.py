@@ -11,6 +11,7 @@ from rich.console import Console
 
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.printable import printable
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import Offsets
 
@@ -91,7 +92,7 @@ def print_table(console: Console, verdicts: Sequence[FlowVerdict], *, brief: boo
         wrong = [partition for partition in verdict.partitions if partition.problems]
         for partition in wrong[:_SHOWN_PARTITIONS]:
             for problem in partition.problems:
-                console.print(f"  {problem}", highlight=False, markup=False, soft_wrap=True)
+                console.print(f"  {printable(problem)}", highlight=False, markup=False, soft_wrap=True)
         if len(wrong) > _SHOWN_PARTITIONS:
             console.print(f"  … and {len(wrong) - _SHOWN_PARTITIONS} more partitions; -o json has them all")
 

@@ -97,7 +97,13 @@ def documents(text: str, name: str) -> list[object]:
 
 def yaml_text(document: object) -> str:
     """One document, keys in their order."""
-    return yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=2**16, allow_unicode=True)
+    text = _dumped(document, allow_unicode=True)
+    return text if text.replace("\n", "").isprintable() else _dumped(document, allow_unicode=False)
+
+
+def _dumped(document: object, *, allow_unicode: bool) -> str:
+    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=2**16, allow_unicode=allow_unicode)
+    return text
 
 
 class _Loader(yaml.SafeLoader):

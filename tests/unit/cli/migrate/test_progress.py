@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from sparkmirror.cli.migrate.execution import StepProgress
+from sparkmirror.cli.migrate.execution import StepProgress, plan_lines
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.migrate.steps import Step, StepState
 
@@ -21,3 +21,10 @@ def test_a_step_is_a_line_when_its_state_changes_and_what_is_waited_for_is_one_l
         "topics orders: … stop: stop the producers",
     ]
     assert updates == [f"topics orders: stop the producers ({left} s left)" for left in (300, 299, 298)]
+
+
+def test_a_groups_name_can_not_write_into_the_terminal() -> None:
+    steps = [Step("check", StepState.TO_DO, "members: \x1b[2J")]
+    lines = plan_lines("a->b", [("group \x1b]0;x\x07\n\u202e", steps)])
+    assert all(line.isprintable() for line in lines)
+    assert "group \\x1b]0;x\\x07\\n\\u202e" in lines
