@@ -9,7 +9,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -345,6 +345,17 @@ def test_a_stream_ends_with_its_login(users: dict[str, str], issuer: dict[str, s
         for _ in range(3):
             assert ops.readline()
         ops.close()
+
+
+def test_an_open_page_ends_in_order_when_the_worker_stops(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    with urllib3.PoolManager(retries=False, timeout=ENDS_WITHIN_S) as pool:
+        with serving(MemoryHerder(), view=any_view()) as url:
+            page = pool.request("GET", f"{url}/ui/live/overview", preload_content=False)
+            assert page.readline() == b"retry: 1000\n"
+        with suppress(urllib3.exceptions.HTTPError):  # cut off: a stream has no last byte
+            page.read()
+    assert caplog.text == ""
 
 
 def until_its_end(stream: urllib3.BaseHTTPResponse) -> bytes:

@@ -2,14 +2,18 @@
 
 A part is made once a second for all who look at the same thing, and sent if it has changed. A client that is
 slow gets the newest part when it can take one: there is no queue. All of it runs on one event loop.
+Parts are made one after the other, with pauses as long as they took: other requests are served meanwhile.
 """
 
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+from functools import partial
 from typing import Final, NamedTuple
 
 EVERY_S: Final = 1.0
+_PAUSE_MAX_S: Final = 0.05
+"""What takes longer waits for another node."""
 _RETRY_MS: Final = 1000
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
@@ -31,6 +35,7 @@ class Streams:
     def __init__(self, every_s: float = EVERY_S) -> None:
         self._every_s = every_s
         self._shown: dict[Hashable, _Shown] = {}
+        self._turn = asyncio.Lock()
 
     @property
     def looked_at(self) -> int:
@@ -41,7 +46,7 @@ class Streams:
         """What one client gets, without end. The same `key` stands for the same thing."""
         shown = self._shown.get(key)
         if shown is None:
-            shown = self._shown[key] = _Shown(make, self._every_s)
+            shown = self._shown[key] = _Shown(partial(self._in_turn, make), self._every_s)
         shown.clients += 1
         try:
             yield f"retry: {_RETRY_MS}\n\n".encode()
@@ -52,6 +57,14 @@ class Streams:
             if shown.clients == 0:
                 del self._shown[key]
                 shown.end()
+
+    async def _in_turn(self, make: Make) -> Part:
+        loop = asyncio.get_running_loop()
+        async with self._turn:
+            began = loop.time()
+            part = await make()
+            await asyncio.sleep(min(loop.time() - began, _PAUSE_MAX_S))
+        return part
 
 
 class _Shown:

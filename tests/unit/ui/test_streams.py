@@ -113,3 +113,24 @@ def test_an_event_ends_where_it_says_and_nowhere_in_its_data() -> None:
         == "data: a\ndata: \ndata: event: evil\ndata: b\u2028c\n\n".encode()
     )
     assert event("", "alive") == b"event: alive\ndata: \n\n"
+
+
+def test_however_many_are_looked_at_one_part_is_made_at_a_time() -> None:
+    async def test() -> None:
+        making, most, streams = 0, 0, Streams(every_s=0)
+
+        async def make() -> Part:
+            nonlocal making, most
+            making += 1
+            most = max(most, making)
+            await asyncio.sleep(0)
+            making -= 1
+            return Part("<p>")
+
+        clients = [await begun(streams, make, f"look {number}") for number in range(20)]
+        assert [await anext(client) for client in clients] == [event("<p>")] * 20
+        assert most == 1
+        for client in clients:
+            await client.aclose()
+
+    run(test)

@@ -79,13 +79,15 @@ class TimeoutProtocol(H11Protocol):
                 self._drop_after(self.response_received_s)
 
     def _expire(self) -> None:
-        """A response that was begun and not ended is a stream; all others are sent as a whole."""
-        cycle = self.cycle
-        is_stream = cycle is not None and cycle.response_started and not cycle.response_complete
-        if is_stream and self.transport.get_write_buffer_size() == 0:
+        if self._is_stream() and self.transport.get_write_buffer_size() == 0:
             self._drop_after(self.response_received_s)
         else:
             self.transport.abort()
+
+    def _is_stream(self) -> bool:
+        """A response that was begun and not ended is one; all others are sent as a whole."""
+        cycle = self.cycle
+        return cycle is not None and cycle.response_started and not cycle.response_complete
 
     def on_response_complete(self) -> None:
         # Even a closed transport stays open until the client has received its last bytes.
@@ -93,8 +95,11 @@ class TimeoutProtocol(H11Protocol):
         super().on_response_complete()
 
     def shutdown(self) -> None:
-        """Close at once without an open request: TLS would wait 30 s for the client's close_notify."""
-        is_idle = self.cycle is None or self.cycle.response_complete
+        """Close at once without an open request: TLS would wait 30 s for the client's close_notify.
+
+        A stream would not end by itself.
+        """
+        is_idle = self.cycle is None or self.cycle.response_complete or self._is_stream()
         if is_idle and self.transport.get_write_buffer_size() == 0:
             self.transport.abort()
         else:
