@@ -139,12 +139,12 @@ class _Walked(NamedTuple):
     is_short: bool = False
 
 
-def _walked(target: Target, end: int, last: Record, exact: _Known) -> _Walked:
-    begin = exact.target_end
-    records, has_hole, late = exact.end.records, False, list[Entry]()
+def _walked(target: Target, end: int, last: Record, known: _Known) -> _Walked:
+    begin = known.target_end
+    records, has_hole, late = known.end.records, False, list[Entry]()
     if begin < target.start:
         return _Walked(records, late)
-    before = _unacknowledged_before(target, end, last, exact)
+    before = _unacknowledged_before(target, end, last, known)
     if before is not None:
         records = before
     for entry in target.log[begin:end]:
@@ -158,14 +158,14 @@ def _walked(target: Target, end: int, last: Record, exact: _Known) -> _Walked:
     return _Walked(records, late, before is not None)
 
 
-def _unacknowledged_before(target: Target, end: int, last: Record, exact: _Known) -> int | None:
+def _unacknowledged_before(target: Target, end: int, last: Record, known: _Known) -> int | None:
     """The sequence behind what stands before the offset where it should begin: records were lost there."""
-    begin, records = exact.target_end, exact.end.records
-    if not target.start < begin <= end:
+    if not target.start < known.target_end <= end:
         return None
-    entry = target.log[begin - 1]
-    is_own = is_data(entry) and entry.writer == last.writer and entry.first >= records
-    return entry.sequence + 1 if is_own else None
+    for entry in reversed(target.log[target.start : known.target_end]):
+        if is_data(entry) and entry.writer == last.writer:
+            return entry.sequence + 1 if entry.first >= known.end.records else None
+    return None
 
 
 def doubled(late: list[Entry]) -> tuple[Incident, ...]:

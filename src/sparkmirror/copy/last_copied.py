@@ -102,6 +102,11 @@ class KnownEnd(NamedTuple):
     end: SequenceEnd
     target_offset: int
 
+    @property
+    def least_offset(self) -> int:
+        """Where the attempt began, if no one else wrote since."""
+        return self.target_offset - self.end.records
+
 
 class _Found(NamedTuple):
     """The end behind the attempt's last batch, and the target offset behind that."""
@@ -246,7 +251,8 @@ class _Search(NamedTuple):
         is_alone = known.target_offset + records == log.fenced and log.offset <= log.fenced + 1
         if is_alone or known.target_offset < self.first:
             return _Walked(None, None)
-        begin = max(self.first, known.target_offset - 1)
+        below = self._last_batch(max(self.first, known.least_offset - _SPAN), known.target_offset)
+        begin = known.target_offset if below is None else below.base_offset
         return _walk(self._data(begin, log.offset), self.last.producer, known)
 
 

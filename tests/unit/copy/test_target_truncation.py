@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from sparkmirror.domain.incidents import IncidentKind
+from tests.unit.copy.copied_records import write_foreign
 from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
 
 
@@ -95,4 +96,27 @@ def test_a_loss_of_all_that_was_acknowledged_is_told_behind_gaps(partition: OneP
     second = partition.start()
     partition.run_for(QUIET_S)
     assert partition.copied == list(range(20, 30))
+    assert copy_of(second).incidents == {IncidentKind.TARGET_TRUNCATED: 1}
+
+
+def test_what_fills_the_place_of_acknowledged_records_is_found_behind_records_of_others(
+    partition: OnePartition,
+) -> None:
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    partition.target.truncate(0, partition.stage.target.now_ms())
+    partition.target.hold()
+    partition.stage.target.changed()
+    partition.write(range(10, 14))
+    partition.run_until_written(4)
+    write_foreign(partition.stage, 6)
+    partition.write(range(14, 20))
+    partition.run_until_written(16)
+    first.kill()
+    partition.target.release()
+    partition.stage.target.changed()
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(10, 14), *range(14, 20)]
     assert copy_of(second).incidents == {IncidentKind.TARGET_TRUNCATED: 1}
