@@ -1,11 +1,12 @@
 """Starts a Spark standalone cluster on this machine: a master and workers, each in its own JVM."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
+import javaproperties
 import psutil
 import pyspark
 
@@ -61,9 +62,12 @@ class SparkNode:
 class SparkCluster:
     """A master and its workers; `url` is the value of `--master`."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, settings: Mapping[str, str]) -> None:
         self._folder = folder
-        self._master = SparkNode("master.Master", folder / "master.log")
+        file = folder / "spark.conf"
+        file.write_text(javaproperties.dumps(dict(settings)), encoding="ascii")
+        self._configured = ("--properties-file", str(file))
+        self._master = SparkNode("master.Master", folder / "master.log", *self._configured)
         self.workers: list[SparkNode] = []
         self.url = self._master.await_log(r"Starting Spark master at (\S+)")
 
@@ -71,9 +75,15 @@ class SparkCluster:
         """Start a worker; `await_workers` waits until it is registered."""
         name = f"worker{len(self.workers)}"
         arguments = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(self._folder / name))
-        worker = SparkNode("worker.Worker", self._folder / f"{name}.log", *arguments, self.url)
+        worker = SparkNode(
+            "worker.Worker", self._folder / f"{name}.log", *self._configured, *arguments, self.url
+        )
         self.workers.append(worker)
         return worker
+
+    def processes(self) -> list[psutil.Process]:
+        """List the processes of all nodes, with their executors and Pythons."""
+        return [process for node in [*self.workers, self._master] for process in node.processes()]
 
     def close(self) -> None:
         for node in [*self.workers, self._master]:
@@ -81,9 +91,14 @@ class SparkCluster:
 
 
 @contextmanager
-def standalone_cluster(folder: Path, workers: int, cores: int) -> Iterator[SparkCluster]:
-    """Start a master and workers with this number of cores each, which end with all their processes."""
-    cluster = SparkCluster(folder)
+def standalone_cluster(
+    folder: Path, workers: int, cores: int, settings: Mapping[str, str] | None = None
+) -> Iterator[SparkCluster]:
+    """Start a master and workers with this number of cores each, which end with all their processes.
+
+    `settings` are those of each node's Spark.
+    """
+    cluster = SparkCluster(folder, settings or {})
     try:
         for worker in [cluster.add_worker(cores) for _ in range(workers)]:
             worker.await_log("(Successfully registered)")
