@@ -19,6 +19,7 @@ GROUPS: Final = {
     "trio": "broken brokers",
     "frail_cluster": "broken brokers",
     "guarded_cluster": "broken brokers",
+    "secured": "one secured broker",
     "session": "one Spark session",
 }
 """Fixtures that are costly to set up, and the group of the tests that share them."""

@@ -8,6 +8,7 @@ from sparkmirror.clusters import ClusterSpec, LocalCluster
 from tests.contract.copying import Bench, ProgressReports
 from tests.memory.server import MemoryServer, serving
 from tests.support.any_cluster import AnyCluster
+from tests.support.secured_broker import SecuredBroker, secured_broker
 
 TRIO_SESSION_S = 6.0
 """The time after which a broker of `trio` that does not answer is fenced."""
@@ -119,3 +120,17 @@ def guarded_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalC
     spec = ClusterSpec("guarded", settings=AUTHORIZER, heap_mb=192)
     with LocalCluster.start(spec, tmp_path_factory.mktemp("guarded")) as cluster:
         yield cluster
+
+
+@pytest.fixture(scope="session")
+def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
+    with secured_broker(tmp_path_factory.mktemp("secured") / "broker") as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def secured_bench(secured: SecuredBroker) -> Bench:
+    """The broker is source and target."""
+    made = Bench(secured.cluster, secured.cluster)
+    made.create_state_topics()
+    return made

@@ -30,10 +30,11 @@ from tests.support.secured_broker import (
     LOGIN_PASSWORD,
     ODD_USER,
     SESSION_S,
+    UNSECURED,
     SecuredBroker,
     add_scram_users,
     login,
-    secured_broker,
+    oauth,
 )
 from tests.support.waiting import await_value
 
@@ -44,68 +45,39 @@ GAP_MAX_S: Final = 0.5
 """93 ms were measured with ten times as much to do as the machine can; a login itself takes a few."""
 WINDOWS_MAX: Final = 5
 PAUSE_S: Final = 0.005
-OAUTH: Final = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule required"
-
-pytestmark = pytest.mark.xdist_group("secured")
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
-    with secured_broker(tmp_path_factory.mktemp("logins") / "broker") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def bench(broker: SecuredBroker) -> Bench:
-    """The broker is source and target."""
-    made = Bench(broker.cluster, broker.cluster)
-    made.create_state_topics()
-    return made
-
-
-def oauth(options: str, **more: str) -> Mapping[str, str]:
-    return {
-        "security.protocol": "SASL_PLAINTEXT",
-        "sasl.mechanism": "OAUTHBEARER",
-        "sasl.jaas.config": f"{OAUTH} {options};",
-        **{f"sasl.oauthbearer.{key.replace('_', '.')}": value for key, value in more.items()},
-    }
-
-
-UNSECURED: Final = oauth('unsecuredLoginStringClaim_sub="alice"')
-
-
-def known_brokers(broker: SecuredBroker, properties: Mapping[str, str], listener: str = "LOGIN") -> int:
-    return len(read_metadata(broker.settings(listener, properties), []).brokers)
+def known_brokers(secured: SecuredBroker, properties: Mapping[str, str], listener: str = "LOGIN") -> int:
+    return len(read_metadata(secured.settings(listener, properties), []).brokers)
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM])
-def test_name_and_password(broker: SecuredBroker, mechanism: str) -> None:
-    assert known_brokers(broker, login(mechanism)) == 1
+def test_name_and_password(secured: SecuredBroker, mechanism: str) -> None:
+    assert known_brokers(secured, login(mechanism)) == 1
 
 
 @pytest.mark.parametrize("mechanism", SCRAM)
-def test_scram_escapes_the_name(broker: SecuredBroker, mechanism: str) -> None:
-    assert known_brokers(broker, login(mechanism, ODD_USER)) == 1
+def test_scram_escapes_the_name(secured: SecuredBroker, mechanism: str) -> None:
+    assert known_brokers(secured, login(mechanism, ODD_USER)) == 1
 
 
-def test_login_over_tls(broker: SecuredBroker) -> None:
-    safe = {**login("PLAIN"), **broker.trusting, "security.protocol": "sasl_ssl"}
-    assert known_brokers(broker, safe, "SAFE") == 1
+def test_login_over_tls(secured: SecuredBroker) -> None:
+    safe = {**login("PLAIN"), **secured.trusting, "security.protocol": "sasl_ssl"}
+    assert known_brokers(secured, safe, "SAFE") == 1
 
 
-def test_token_that_is_not_signed(broker: SecuredBroker) -> None:
-    assert known_brokers(broker, UNSECURED) == 1
+def test_token_that_is_not_signed(secured: SecuredBroker) -> None:
+    assert known_brokers(secured, UNSECURED) == 1
 
 
 def unsecured_token() -> str:
     return Tokens().token(TokenSource(subject="alice"))
 
 
-def test_token_of_a_file(broker: SecuredBroker, tmp_path: Path) -> None:
+def test_token_of_a_file(secured: SecuredBroker, tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text(f"{unsecured_token()}\n")
-    assert known_brokers(broker, oauth("", token_endpoint_url=file.as_uri())) == 1
+    assert known_brokers(secured, oauth("", token_endpoint_url=file.as_uri())) == 1
 
 
 @contextmanager
@@ -142,18 +114,18 @@ def issuer(
         server.shutdown()
 
 
-def test_token_of_an_endpoint_is_fetched_once(broker: SecuredBroker) -> None:
+def test_token_of_an_endpoint_is_fetched_once(secured: SecuredBroker) -> None:
     with issuer() as (url, asked):
         settings = oauth('clientId="me" clientSecret="hush" scope="mirror"', token_endpoint_url=url)
         for _ in range(2):
-            assert known_brokers(broker, settings) == 1
+            assert known_brokers(secured, settings) == 1
     assert asked == [("Basic bWU6aHVzaA==", "grant_type=client_credentials&scope=mirror")]
 
 
-def test_token_of_an_endpoint_by_an_assertion_over_tls(broker: SecuredBroker, tmp_path: Path) -> None:
+def test_token_of_an_endpoint_by_an_assertion_over_tls(secured: SecuredBroker, tmp_path: Path) -> None:
     """The endpoint's certificate is trusted by `ssl.*` of the login module's options, as in Java."""
     keys, key_file = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), tmp_path / "key.pem"
-    identity = issued(broker.authority, "issuer", HOST)
+    identity = issued(secured.authority, "issuer", HOST)
     certificate = write(tmp_path / "issuer.pem", identity.key_pem() + identity.certificate_pem())
     keys.load_cert_chain(certificate)
     key_file.write_text(identity.key_pem())
@@ -164,11 +136,11 @@ def test_token_of_an_endpoint_by_an_assertion_over_tls(broker: SecuredBroker, tm
         "assertion_claim_iss": "mirror",
         "scope": "kafka",
     }
-    trusted = f'ssl.truststore.type="PEM" ssl.truststore.location="{broker.folder / "authority.pem"}"'
+    trusted = f'ssl.truststore.type="PEM" ssl.truststore.location="{secured.folder / "authority.pem"}"'
     with issuer(keys=keys) as (url, asked):
-        assert known_brokers(broker, oauth(trusted, token_endpoint_url=url, **assertion)) == 1
+        assert known_brokers(secured, oauth(trusted, token_endpoint_url=url, **assertion)) == 1
         with pytest.raises(AuthenticationError, match="can't be reached"):
-            known_brokers(broker, oauth("", token_endpoint_url=url, **assertion))
+            known_brokers(secured, oauth("", token_endpoint_url=url, **assertion))
     ((authorization, body),) = asked
     fields = dict(parse_qsl(body))
     assert authorization is None
@@ -177,33 +149,33 @@ def test_token_of_an_endpoint_by_an_assertion_over_tls(broker: SecuredBroker, tm
     assert fields["assertion"].count(".") == 2
 
 
-def test_refusal_of_an_endpoint_is_told_without_the_secret(broker: SecuredBroker) -> None:
+def test_refusal_of_an_endpoint_is_told_without_the_secret(secured: SecuredBroker) -> None:
     with issuer(401) as (url, _):
         settings = oauth('clientId="me" clientSecret="hush"', token_endpoint_url=url)
         with pytest.raises(AuthenticationError, match="refused the client with status 401") as error:
-            known_brokers(broker, settings)
+            known_brokers(secured, settings)
     assert str(error.value).startswith("near: ")
     assert "hush" not in str(error.value)
 
 
-def test_a_refused_token_is_not_used_again(broker: SecuredBroker) -> None:
+def test_a_refused_token_is_not_used_again(secured: SecuredBroker) -> None:
     """As after a revocation: its life is not over yet."""
     expired = Tokens().token(TokenSource(subject="alice", lifetime_s=-60))
     tokens = iter((expired, unsecured_token()))
     with issuer(token=lambda: next(tokens)) as (url, asked):
         settings = oauth('clientId="me" clientSecret="hush"', token_endpoint_url=url)
         with pytest.raises(AuthenticationError, match="check what issues the token, and the clocks"):
-            known_brokers(broker, settings)
-        assert known_brokers(broker, settings) == 1
+            known_brokers(secured, settings)
+        assert known_brokers(secured, settings) == 1
     assert len(asked) == 2
 
 
-def test_a_wrong_password_is_told(broker: SecuredBroker) -> None:
+def test_a_wrong_password_is_told(secured: SecuredBroker) -> None:
     for mechanism in ("PLAIN", *SCRAM):
         with pytest.raises(AuthenticationError) as error:
-            known_brokers(broker, login(mechanism, password="wrong word"))
+            known_brokers(secured, login(mechanism, password="wrong word"))
         text = str(error.value)
-        where = f"near: {HOST}:{broker.ports['LOGIN']}"
+        where = f"near: {HOST}:{secured.ports['LOGIN']}"
         assert text.startswith(f"{where} refused the login of alice by {mechanism} (")
         assert text.endswith(": check sasl.jaas.config")
         assert "wrong word" not in text
@@ -211,22 +183,22 @@ def test_a_wrong_password_is_told(broker: SecuredBroker) -> None:
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", *SCRAM])
 def test_the_library_s_debug_log_holds_no_password(
-    broker: SecuredBroker, mechanism: str, caplog: pytest.LogCaptureFixture
+    secured: SecuredBroker, mechanism: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    assert known_brokers(broker, login(mechanism)) == 1
+    assert known_brokers(secured, login(mechanism)) == 1
     for form in (LOGIN_PASSWORD, repr(LOGIN_PASSWORD)[1:-1], LOGIN_PASSWORD.encode().hex()):
         assert form not in caplog.text
 
 
-def test_mechanisms_that_are_offered_are_told(broker: SecuredBroker) -> None:
-    properties = {**login("SCRAM-SHA-256"), **broker.trusting, "security.protocol": "SASL_SSL"}
+def test_mechanisms_that_are_offered_are_told(secured: SecuredBroker) -> None:
+    properties = {**login("SCRAM-SHA-256"), **secured.trusting, "security.protocol": "SASL_SSL"}
     with pytest.raises(AuthenticationError) as error:
-        known_brokers(broker, properties, "SAFE")
+        known_brokers(secured, properties, "SAFE")
     assert "does not offer SCRAM-SHA-256 but PLAIN, SCRAM-SHA-512: set sasl.mechanism" in str(error.value)
 
 
-def test_aws_needs_the_host_names_of_msk(broker: SecuredBroker) -> None:
+def test_aws_needs_the_host_names_of_msk(secured: SecuredBroker) -> None:
     module = "software.amazon.msk.auth.iam.IAMLoginModule required;"
     properties = {
         "security.protocol": "SASL_PLAINTEXT",
@@ -234,21 +206,21 @@ def test_aws_needs_the_host_names_of_msk(broker: SecuredBroker) -> None:
         "sasl.jaas.config": module,
     }
     with pytest.raises(AuthenticationError, match=f"the name {HOST} has no AWS region"):
-        known_brokers(broker, properties)
+        known_brokers(secured, properties)
 
 
-def test_plaintext_at_a_port_that_wants_a_login_is_told(broker: SecuredBroker) -> None:
+def test_plaintext_at_a_port_that_wants_a_login_is_told(secured: SecuredBroker) -> None:
     for listener, properties, wanted in (
         ("LOGIN", {}, "SASL_PLAINTEXT"),
-        ("SAFE", broker.trusting, "SASL_SSL"),
+        ("SAFE", secured.trusting, "SASL_SSL"),
     ):
         with pytest.raises(DisconnectedError) as error:
-            known_brokers(broker, properties, listener)
+            known_brokers(secured, properties, listener)
         assert str(error.value).endswith(f"If it wants a login, set security.protocol={wanted}")
 
 
-def test_a_blocking_client_logs_in_again_before_its_session_ends(broker: SecuredBroker) -> None:
-    cluster = Cluster(broker.settings("SHORT", login("SCRAM-SHA-512")))
+def test_a_blocking_client_logs_in_again_before_its_session_ends(secured: SecuredBroker) -> None:
+    cluster = Cluster(secured.settings("SHORT", login("SCRAM-SHA-512")))
     try:
         opened, since = cluster.connection(), time.monotonic()
         until = since + ENDS_WITHIN_S
@@ -262,79 +234,83 @@ def test_a_blocking_client_logs_in_again_before_its_session_ends(broker: Secured
         cluster.close()
 
 
-def test_a_copy_begins_when_a_refused_login_is_mended(broker: SecuredBroker, bench: Bench) -> None:
+def test_a_copy_begins_when_a_refused_login_is_mended(secured: SecuredBroker, secured_bench: Bench) -> None:
     topic, user = "mended", "late"
-    bench.create(topic)
-    expected = bench.source_has(topic, 10)
-    plain = bench.plan(TopicPartition(topic, 0))
-    source = broker.settings("LOGIN", login("SCRAM-SHA-512", user))
-    watch = ProgressReports(bench)
+    secured_bench.create(topic)
+    expected = secured_bench.source_has(topic, 10)
+    plain = secured_bench.plan(TopicPartition(topic, 0))
+    source = secured.settings("LOGIN", login("SCRAM-SHA-512", user))
+    watch = ProgressReports(secured_bench)
     try:
         with running(replace(plain, consumer=replace(plain.consumer, connection=source), offset_syncs=None)):
             report = watch.await_progress(topic, lambda seen: seen.error is not None)
             assert "refused the login of late by SCRAM-SHA-512" in str(report.error)
-            add_scram_users(broker.cluster.bootstrap_servers, user)
-            await_value(lambda: bench.copied(topic) == expected, ENDS_WITHIN_S, lambda: "nothing is copied")
+            add_scram_users(secured.cluster.bootstrap_servers, user)
+            await_value(
+                lambda: secured_bench.copied(topic) == expected, ENDS_WITHIN_S, lambda: "nothing is copied"
+            )
             watch.await_progress(topic, lambda seen: seen.error is None and seen.records == 10)
     finally:
         watch.close()
 
 
 def test_a_new_password_on_disk_is_used_without_a_restart(
-    broker: SecuredBroker, bench: Bench, tmp_path: Path
+    secured: SecuredBroker, secured_bench: Bench, tmp_path: Path
 ) -> None:
     """Sessions of the source end every 3 s, so the former password is of no use soon."""
     topic, user, secrets = "rotated", "rotated", tmp_path / "secrets"
-    bench.create(topic)
-    plain = bench.plan(TopicPartition(topic, 0))
+    secured_bench.create(topic)
+    plain = secured_bench.plan(TopicPartition(topic, 0))
 
     def change(password: str) -> None:
-        add_scram_users(broker.cluster.bootstrap_servers, user, password=password)
+        add_scram_users(secured.cluster.bootstrap_servers, user, password=password)
         secrets.write_text(f"password = {password}\n")
 
     change("first")
-    source = broker.settings("SHORT", login("SCRAM-SHA-512", user, f"${{file:{secrets}:password}}"))
+    source = secured.settings("SHORT", login("SCRAM-SHA-512", user, f"${{file:{secrets}:password}}"))
     plan = replace(plain, consumer=replace(plain.consumer, connection=source), offset_syncs=None)
     with running(plan):
-        bench.await_copied(topic, bench.source_has(topic, 10))
+        secured_bench.await_copied(topic, secured_bench.source_has(topic, 10))
         change("second")
         until = time.monotonic() + 2 * SESSION_S
         while time.monotonic() < until:
-            bench.await_copied(topic, bench.source_has(topic, 10))
+            secured_bench.await_copied(topic, secured_bench.source_has(topic, 10))
     with pytest.raises(AuthenticationError):
-        known_brokers(broker, login("SCRAM-SHA-512", user, "first"), "SHORT")
+        known_brokers(secured, login("SCRAM-SHA-512", user, "first"), "SHORT")
 
 
-def test_a_copy_goes_on_without_a_gap_while_sessions_end(broker: SecuredBroker, bench: Bench) -> None:
+def test_a_copy_goes_on_without_a_gap_while_sessions_end(
+    secured: SecuredBroker, secured_bench: Bench
+) -> None:
     """With fetches that wait and produce requests in flight; nothing is lost, nothing twice.
 
     Each window has a login of every connection. What a login holds up it does in each; what the machine does
     besides, it does not: the best of some windows counts.
     """
     topic = "sessions"
-    bench.create(topic, target_config={"message.timestamp.type": "LogAppendTime"})
-    plain = bench.plan(TopicPartition(topic, 0))
-    source = broker.settings("SHORT", UNSECURED)
-    target = broker.settings("SHORT", login("SCRAM-SHA-512"))
+    secured_bench.create(topic, target_config={"message.timestamp.type": "LogAppendTime"})
+    plain = secured_bench.plan(TopicPartition(topic, 0))
+    source = secured.settings("SHORT", UNSECURED)
+    target = secured.settings("SHORT", login("SCRAM-SHA-512"))
     plan = connected(plain, source, target)
     written = 0
     longest: list[float] = []
     with running(plan):
-        bench.await_copied(topic, bench.source_has(topic, 1))
+        secured_bench.await_copied(topic, secured_bench.source_has(topic, 1))
         written = 1
         while len(longest) < WINDOWS_MAX and min(longest, default=math.inf) > GAP_MAX_S:
             first = written
-            written += append_slowly(broker, topic, first, SESSION_S)
-            bench.await_copied(topic, numbered(written))
-            longest.append(longest_delay(broker, topic, first))
+            written += append_slowly(secured, topic, first, SESSION_S)
+            secured_bench.await_copied(topic, numbered(written))
+            longest.append(longest_delay(secured, topic, first))
             print(f"longest delay: {longest[-1] * 1000:.0f} ms")  # noqa: T201 - the figure that the limit is for
     assert min(longest) <= GAP_MAX_S
     assert LOGIN_PASSWORD not in repr(plan)
 
 
-def append_slowly(broker: SecuredBroker, topic: str, first: int, seconds: float) -> int:
+def append_slowly(secured: SecuredBroker, topic: str, first: int, seconds: float) -> int:
     """A record each PAUSE_S; how many there were."""
-    producer = confluent.Producer({"bootstrap.servers": broker.cluster.bootstrap_servers, "linger.ms": 0})
+    producer = confluent.Producer({"bootstrap.servers": secured.cluster.bootstrap_servers, "linger.ms": 0})
     until, count = time.monotonic() + seconds, 0
     while time.monotonic() < until:
         ((key, value),) = numbered(1, first + count)
@@ -345,10 +321,10 @@ def append_slowly(broker: SecuredBroker, topic: str, first: int, seconds: float)
     return count
 
 
-def longest_delay(broker: SecuredBroker, topic: str, first: int) -> float:
+def longest_delay(secured: SecuredBroker, topic: str, first: int) -> float:
     """From where a record was made to its arrival at the target, in seconds."""
     made, arrived = (
-        [record.timestamp()[1] for record in records(broker.cluster, name)][first:]
+        [record.timestamp()[1] for record in records(secured.cluster, name)][first:]
         for name in (topic, remote(topic))
     )
     return max(end - begin for begin, end in zip(made, arrived, strict=True)) / 1000

@@ -1,7 +1,12 @@
 """TLS to a real broker: every kind of store, copying from port to port, and what a user is told otherwise."""
 
+import re
+import socket
+import ssl
+import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -16,29 +21,21 @@ from sparkmirror.kafka.cluster import read_metadata
 from tests.contract.copying import Bench, connected, running
 from tests.support import certificates
 from tests.support.broker_data import append, numbered
-from tests.support.certificates import KEY_PASSWORD, PASSWORD, write
-from tests.support.secured_broker import SecuredBroker, secured_broker
+from tests.support.certificates import KEY_PASSWORD, PASSWORD, Identity, issued, write
+from tests.support.secured_broker import SecuredBroker
 
 TOLD_WITHIN_S: Final = 15.0
 """It takes a tenth of a second, and half of one where `keytool` runs; a busy machine may need longer."""
 
 Settings = Mapping[str, str]
 
-pytestmark = pytest.mark.xdist_group("secured")
-
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]:
-    with secured_broker(tmp_path_factory.mktemp("secured") / "broker") as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def stores(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Settings]:
+def stores(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Settings]:
     """The settings of clients that the port MUTUAL accepts, with each kind of store."""
-    folder, client = tmp_path_factory.mktemp("stores"), broker.client
-    authority_file = str(broker.folder / "authority.pem")
-    both = write(folder / "client.p12", client.pkcs12(PASSWORD, broker.authority))
+    folder, client = tmp_path_factory.mktemp("stores"), secured.client
+    authority_file = str(secured.folder / "authority.pem")
+    both = write(folder / "client.p12", client.pkcs12(PASSWORD, secured.authority))
     jks = certificates.jks_of(both, folder / "client.jks")
     jks_with_key_password = certificates.jks_of(both, folder / "key.jks", key_password=KEY_PASSWORD)
     trust = {
@@ -47,17 +44,17 @@ def stores(broker: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> M
     }
     encrypted = client.key_pem(KEY_PASSWORD) + client.certificate_pem()
     return {
-        "PEM files": broker.known,
+        "PEM files": secured.known,
         "PEM in the settings": {
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.certificates": broker.authority.certificate_pem(),
+            "ssl.truststore.certificates": secured.authority.certificate_pem(),
             "ssl.keystore.type": "PEM",
             "ssl.keystore.key": client.key_pem(KEY_PASSWORD),
             "ssl.keystore.certificate.chain": client.certificate_pem(),
             "ssl.key.password": KEY_PASSWORD,
         },
         "PEM with an encrypted key": {
-            **broker.trusting,
+            **secured.trusting,
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": write(folder / "encrypted.pem", encrypted),
             "ssl.key.password": KEY_PASSWORD,
@@ -104,8 +101,10 @@ KINDS: Final = (
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_kind_of_store_is_read(broker: SecuredBroker, stores: Mapping[str, Settings], kind: str) -> None:
-    settings = broker.settings("MUTUAL", {"security.protocol": "ssl", **stores[kind]})
+def test_each_kind_of_store_is_read(
+    secured: SecuredBroker, stores: Mapping[str, Settings], kind: str
+) -> None:
+    settings = secured.settings("MUTUAL", {"security.protocol": "ssl", **stores[kind]})
     assert len(read_metadata(settings, []).brokers) == 1
 
 
@@ -118,48 +117,46 @@ def test_each_kind_of_store_is_read(broker: SecuredBroker, stores: Mapping[str, 
     ],
     ids=lambda choice: next(iter(choice.values())),
 )
-def test_versions_and_ciphers_are_chosen(broker: SecuredBroker, choice: Settings) -> None:
-    assert read_metadata(broker.settings("MUTUAL", {**broker.known, **choice}), []).brokers
+def test_versions_and_ciphers_are_chosen(secured: SecuredBroker, choice: Settings) -> None:
+    assert read_metadata(secured.settings("MUTUAL", {**secured.known, **choice}), []).brokers
 
 
-def test_without_the_check_any_host_name_is_accepted(broker: SecuredBroker) -> None:
-    unchecked = {**broker.trusting, "ssl.endpoint.identification.algorithm": ""}
-    assert read_metadata(broker.settings("TLS", unchecked, host="localhost"), []).brokers
+def test_without_the_check_any_host_name_is_accepted(secured: SecuredBroker) -> None:
+    unchecked = {**secured.trusting, "ssl.endpoint.identification.algorithm": ""}
+    assert read_metadata(secured.settings("TLS", unchecked, host="localhost"), []).brokers
 
 
-def test_batches_are_copied_from_tls_to_mutual_tls(broker: SecuredBroker) -> None:
+def test_batches_are_copied_from_tls_to_mutual_tls(secured: SecuredBroker, secured_bench: Bench) -> None:
     """Small ones, and one that is larger than a socket's buffers."""
-    bench = Bench(broker.cluster, broker.cluster)
-    bench.create_state_topics()
-    topic = "tls"
+    bench, topic = secured_bench, "tls"
     bench.create(topic)
-    append(broker.cluster, topic, [(b"large", bytes(900_000))])
+    append(secured.cluster, topic, [(b"large", bytes(900_000))])
     bench.source_has(topic, 500)
     expected = bench.written(topic)
     plain = bench.plan(TopicPartition(topic, 0))
-    source = replace(broker.settings("TLS", broker.trusting), client_id="source")
-    target = broker.settings("MUTUAL", broker.known)
+    source = replace(secured.settings("TLS", secured.trusting), client_id="source")
+    target = secured.settings("MUTUAL", secured.known)
     plan = connected(plain, source, target)
     with running(plan):
         bench.await_copied(topic, expected)
-        append(broker.cluster, topic, numbered(20, 500))
+        append(secured.cluster, topic, numbered(20, 500))
         bench.await_copied(topic, bench.written(topic))
 
 
-def test_a_store_that_changes_on_disk_is_read_again(broker: SecuredBroker, tmp_path: Path) -> None:
+def test_a_store_that_changes_on_disk_is_read_again(secured: SecuredBroker, tmp_path: Path) -> None:
     foreign = certificates.authority("foreign")
     file = Path(write(tmp_path / "trust.pem", foreign.certificate_pem()))
-    settings = broker.settings("TLS", {**broker.trusting, "ssl.truststore.location": str(file)})
+    settings = secured.settings("TLS", {**secured.trusting, "ssl.truststore.location": str(file)})
     with pytest.raises(DisconnectedError, match="does not trust"):
         read_metadata(settings, [])
-    write(file, foreign.certificate_pem() + broker.authority.certificate_pem())
+    write(file, foreign.certificate_pem() + secured.authority.certificate_pem())
     assert read_metadata(settings, []).brokers
     write(file, "-----BEGIN half a file")
     assert read_metadata(settings, []).brokers
 
 
 def test_a_store_s_new_password_on_disk_is_used(
-    broker: SecuredBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    secured: SecuredBroker, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     secrets, store = tmp_path / "secrets", tmp_path / "client.p12"
     keys = {
@@ -168,10 +165,10 @@ def test_a_store_s_new_password_on_disk_is_used(
         "ssl.keystore.password": f"${{file:{secrets}:password}}",
     }
     for password in ("first", "second"):
-        write(store, broker.client.pkcs12(password, broker.authority))
+        write(store, secured.client.pkcs12(password, secured.authority))
         secrets.write_text(f"password = {password}\n")
         if password == "first":
-            settings = broker.settings("MUTUAL", {**broker.trusting, **keys})
+            settings = secured.settings("MUTUAL", {**secured.trusting, **keys})
         assert read_metadata(settings, []).brokers
     assert "can't be used" not in caplog.text, "the former key is used"
 
@@ -193,60 +190,97 @@ def told(settings: ConnectionSettings) -> str:
     return text
 
 
-def test_an_untrusted_authority_is_told(broker: SecuredBroker, tmp_path: Path) -> None:
+def test_an_untrusted_authority_is_told(secured: SecuredBroker, tmp_path: Path) -> None:
     foreign = write(tmp_path / "foreign.pem", certificates.authority("foreign").certificate_pem())
-    text = told(broker.settings("TLS", {**broker.trusting, "ssl.truststore.location": foreign}))
-    assert f"near: {HOST}:{broker.ports['TLS']} has a certificate that {foreign} does not trust" in text
+    text = told(secured.settings("TLS", {**secured.trusting, "ssl.truststore.location": foreign}))
+    assert f"near: {HOST}:{secured.ports['TLS']} has a certificate that {foreign} does not trust" in text
     assert "check ssl.truststore.location" in text
 
 
-def test_the_system_s_authorities_are_named_where_no_store_is_given(broker: SecuredBroker) -> None:
-    text = told(broker.settings("TLS", {"security.protocol": "SSL"}))
+@contextmanager
+def identified_by(identity: Identity, folder: Path) -> Iterator[int]:
+    """A port that only shakes hands, with this certificate."""
+    keys = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    keys.load_cert_chain(write(folder / "server.pem", identity.key_pem() + identity.certificate_pem()))
+
+    def accept(listening: socket.socket) -> None:
+        with suppress(OSError):
+            keys.wrap_socket(listening.accept()[0], server_side=True).close()
+
+    with socket.create_server((HOST, 0)) as listening:
+        thread = threading.Thread(target=accept, args=(listening,))
+        thread.start()
+        yield listening.getsockname()[1]
+        thread.join()
+
+
+@pytest.mark.parametrize(
+    ("days", "said"),
+    [
+        (
+            -1,
+            r"has a certificate that has expired, as it is \d{4}-\d\d-\d\d \d\d:\d\d UTC here: renew it",
+        ),
+        (20, r"has a certificate that is not valid yet, as it is .* UTC here: check the clocks"),
+    ],
+)
+def test_a_certificate_of_another_time_is_told_with_the_time(
+    secured: SecuredBroker, tmp_path: Path, days: int, said: str
+) -> None:
+    """A clock that is wrong makes a good certificate look so."""
+    settings = secured.settings("TLS", secured.trusting)
+    with identified_by(issued(secured.authority, "broker", HOST, days=days), tmp_path) as port:
+        text = told(replace(settings, bootstrap_servers=((HOST, port),)))
+    assert re.search(f"near: {HOST}:{port} {said}", text), text
+
+
+def test_the_system_s_authorities_are_named_where_no_store_is_given(secured: SecuredBroker) -> None:
+    text = told(secured.settings("TLS", {"security.protocol": "SSL"}))
     assert "that the system (ssl.truststore.location is not set) does not trust" in text
 
 
-def test_another_host_name_is_told_with_those_of_the_certificate(broker: SecuredBroker) -> None:
-    text = told(broker.settings("TLS", broker.trusting, host="localhost"))
+def test_another_host_name_is_told_with_those_of_the_certificate(secured: SecuredBroker) -> None:
+    text = told(secured.settings("TLS", secured.trusting, host="localhost"))
     assert f"has a certificate for {HOST}, not for localhost" in text
     assert "ssl.endpoint.identification.algorithm" in text
 
 
-def test_a_missing_client_certificate_is_told(broker: SecuredBroker) -> None:
-    text = told(broker.settings("MUTUAL", broker.trusting))
+def test_a_missing_client_certificate_is_told(secured: SecuredBroker) -> None:
+    text = told(secured.settings("MUTUAL", secured.trusting))
     assert "wants a client certificate: set ssl.keystore.location" in text
 
 
 @pytest.mark.parametrize("days", [2, -1], ids=["foreign", "expired"])
-def test_a_refused_client_certificate_is_told(broker: SecuredBroker, tmp_path: Path, days: int) -> None:
-    by = certificates.authority("foreign") if days > 0 else broker.authority
+def test_a_refused_client_certificate_is_told(secured: SecuredBroker, tmp_path: Path, days: int) -> None:
+    by = certificates.authority("foreign") if days > 0 else secured.authority
     client = certificates.issued(by, "client", days=days)
     keys = write(tmp_path / "client.pem", client.key_pem() + client.certificate_pem())
-    text = told(broker.settings("MUTUAL", {**broker.known, "ssl.keystore.location": keys}))
+    text = told(secured.settings("MUTUAL", {**secured.known, "ssl.keystore.location": keys}))
     assert "refused the client certificate of ssl.keystore.location: " in text
 
 
-def test_tls_at_a_plaintext_port_is_told(broker: SecuredBroker) -> None:
-    text = told(broker.settings("PLAINTEXT", broker.trusting))
+def test_tls_at_a_plaintext_port_is_told(secured: SecuredBroker) -> None:
+    text = told(secured.settings("PLAINTEXT", secured.trusting))
     assert "set security.protocol=PLAINTEXT instead of SSL" in text
 
 
-def test_plaintext_at_a_tls_port_is_told(broker: SecuredBroker) -> None:
-    text = told(broker.settings("TLS", {}))
-    assert f"{HOST}:{broker.ports['TLS']} speaks TLS: set security.protocol=SSL" in text
+def test_plaintext_at_a_tls_port_is_told(secured: SecuredBroker) -> None:
+    text = told(secured.settings("TLS", {}))
+    assert f"{HOST}:{secured.ports['TLS']} speaks TLS: set security.protocol=SSL" in text
 
 
 def test_stores_that_can_not_be_read_are_told(
-    broker: SecuredBroker, stores: Mapping[str, Settings], tmp_path: Path
+    secured: SecuredBroker, stores: Mapping[str, Settings], tmp_path: Path
 ) -> None:
     missing = str(tmp_path / "missing.pem")
-    text = told(broker.settings("TLS", {**broker.trusting, "ssl.truststore.location": missing}))
+    text = told(secured.settings("TLS", {**secured.trusting, "ssl.truststore.location": missing}))
     assert text == f"Invalid value {missing} for configuration ssl.truststore.location: There is no such file"
     for kind in ("JKS", "PKCS12"):
         wrong = {**stores[kind], "security.protocol": "SSL", "ssl.keystore.password": "wrong password"}
-        text = told(broker.settings("MUTUAL", wrong))
+        text = told(secured.settings("MUTUAL", wrong))
         assert "ssl.keystore.location" in text
         assert "password" in text
         assert "wrong password" not in text
-    typed = told(broker.settings("TLS", {**broker.trusting, "ssl.truststore.type": "JKS"}))
+    typed = told(secured.settings("TLS", {**secured.trusting, "ssl.truststore.type": "JKS"}))
     assert "for configuration ssl.truststore.type: " in typed
     assert "is a PEM file: set it to PEM" in typed

@@ -1,7 +1,8 @@
 """One real broker with a port for each kind of security.
 
 PLAINTEXT; TLS; MUTUAL, which wants client certificates; LOGIN, SASL without TLS; SHORT, the same with
-sessions of 3 s; SAFE, SASL over TLS.
+sessions of 3 s; SAFE, SASL over TLS; MSK, plaintext that is advertised by a name and a port of MSK's, where
+`iam_front` may stand.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,6 +24,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.rights import ANONYMOUS
 from sparkmirror.kafka.transport import SocketNetwork
 from tests.support.certificates import PASSWORD, Identity, authority, issued, write
+from tests.support.iam_front import MSK_HOST
 
 _PROTOCOLS: Final = {
     "PLAINTEXT": "PLAINTEXT",
@@ -32,7 +34,10 @@ _PROTOCOLS: Final = {
     "LOGIN": "SASL_PLAINTEXT",
     "SHORT": "SASL_PLAINTEXT",
     "SAFE": "SASL_SSL",
+    "MSK": "PLAINTEXT",
 }
+FRONT: Final = "FRONT"
+"""The port where clients of MSK's name are expected; the broker does not listen there."""
 _MODULES: Final = "org.apache.kafka.common.security"
 _MECHANISMS: Final = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
 _AUTHORIZER: Final = {
@@ -105,7 +110,7 @@ def secured_broker(
     trust_store = write(home / "authority.pem", trusted.certificate_pem())
     write(home / "client.pem", client.key_pem() + client.certificate_pem())
     with ExitStack() as held:
-        reserved = {name: ReservedPort() for name in _PROTOCOLS}
+        reserved = {name: ReservedPort() for name in (*_PROTOCOLS, FRONT)}
         for port in reserved.values():
             held.callback(port.release)
         ports = {name: port.number for name, port in reserved.items()}
@@ -128,7 +133,12 @@ def secured_broker(
 
 def _broker_settings(ports: Mapping[str, int], key_store: str, trust_store: str) -> dict[str, str]:
     return {
-        "listeners": ",".join(f"{name}://{HOST}:{port}" for name, port in ports.items()),
+        "listeners": ",".join(f"{name}://{HOST}:{ports[name]}" for name in _PROTOCOLS),
+        "advertised.listeners": ",".join(
+            f"MSK://{MSK_HOST}:{ports[FRONT]}" if name == "MSK" else f"{name}://{HOST}:{ports[name]}"
+            for name in _PROTOCOLS
+            if name != "CONTROLLER"
+        ),
         "listener.security.protocol.map": ",".join(f"{name}:{of}" for name, of in _PROTOCOLS.items()),
         "inter.broker.listener.name": "PLAINTEXT",
         "ssl.keystore.type": "PKCS12",
@@ -171,6 +181,19 @@ def login(mechanism: str, user: str = USER, password: str = LOGIN_PASSWORD) -> d
         "sasl.mechanism": mechanism,
         "sasl.jaas.config": f"{_MODULES}.{module} required {options};",
     }
+
+
+def oauth(options: str, **more: str) -> dict[str, str]:
+    """The settings of a client with a token; `more` are those below `sasl.oauthbearer`, with `_` for dots."""
+    return {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": f"{_MODULES}.oauthbearer.OAuthBearerLoginModule required {options};",
+        **{f"sasl.oauthbearer.{key.replace('_', '.')}": value for key, value in more.items()},
+    }
+
+
+UNSECURED: Final = oauth(f'unsecuredLoginStringClaim_sub="{USER}"')
 
 
 def add_scram_users(servers: str, *users: str, password: str = LOGIN_PASSWORD) -> None:

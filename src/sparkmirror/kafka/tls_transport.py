@@ -4,6 +4,7 @@ In TLS 1.3 a broker judges a client's certificate after the handshake, so its re
 first response is read.
 """
 
+import datetime as dt
 import re
 import socket
 import ssl
@@ -201,9 +202,9 @@ class _Explanations:
                 "ssl.endpoint.identification.algorithm"
             )
         if error.verify_code == _EXPIRED:
-            return "has a certificate that has expired: renew it on the broker"
+            return f"has a certificate that has expired, as it is {_now()} here: renew it on the broker"
         if error.verify_code == _NOT_YET_VALID:
-            return "has a certificate that is not valid yet: check the clocks"
+            return f"has a certificate that is not valid yet, as it is {_now()} here: check the clocks"
         return (
             f"has a certificate that {self._trusted_by} does not trust ({error.verify_message}): "
             "add the certificate of its authority, and check ssl.truststore.location"
@@ -259,3 +260,7 @@ class _Explanations:
                 names = cast("_Names", (wrapped.getpeercert() or {}).get("subjectAltName", ()))
                 return ", ".join(name for _, name in names)
         return ""
+
+
+def _now() -> str:
+    return dt.datetime.now(dt.UTC).strftime("%Y-%m-%d %H:%M UTC")

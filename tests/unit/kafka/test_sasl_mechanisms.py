@@ -8,6 +8,7 @@ import pytest
 from botocore.auth import SigV4QueryAuth  # type: ignore[import-untyped]
 from botocore.awsrequest import AWSRequest  # type: ignore[import-untyped]
 from botocore.credentials import Credentials  # type: ignore[import-untyped]
+from kafka.net.sasl.msk import AwsMskIamClient
 
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.domain.sasl import AwsLogin, KerberosLogin, SaslSettings
@@ -67,6 +68,22 @@ def test_aws_signs_alike(token: str | None, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("botocore.auth.get_current_datetime", lambda: signed_at)
     signer.add_auth(request)
     assert request.url.endswith(f"X-Amz-Signature={message['x-amz-signature']}")
+
+
+@pytest.mark.parametrize(
+    ("token", "signature"),
+    [
+        (None, "c8e0705a3bb48ba9096ea532521564fae09a00a063b37a742fe7aad6164c3731"),
+        ("a/session+token==", "11d3b6bae929464709c4ee7dea47424fddb6dda44e9257498a0363aba478b2f7"),
+    ],
+)
+def test_the_signature_of_a_fixed_time_is_the_official_signer_s(token: str | None, signature: str) -> None:
+    """Recorded from aws-msk-iam-sasl-signer-python 1.0.2, which signs for the host of a whole region."""
+    client = AwsMskIamClient(
+        "kafka.eu-central-1.amazonaws.com", "AKIDEXAMPLE", "a/secret+key", "eu-central-1", token
+    )
+    client.datestamp, client.timestamp = "20260102", "20260102T030405Z"
+    assert json.loads(client.first_message())["x-amz-signature"] == signature
 
 
 def test_without_its_library_gssapi_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
