@@ -3,6 +3,7 @@
 import datetime as dt
 import json
 import sys
+import time
 
 import pytest
 from botocore.auth import SigV4QueryAuth  # type: ignore[import-untyped]
@@ -29,6 +30,20 @@ def test_scram_refuses_a_server_that_asks_for_few_iterations() -> None:
     nonce = scram.auth_bytes().partition(b"r=")[2]
     with pytest.raises(AuthenticationError, match="asks for 1 iterations"):
         scram.receive(b"r=" + nonce + b"server,s=c2FsdA==,i=1")
+
+
+def test_a_renewed_scram_login_salts_the_password_no_more() -> None:
+    """Others wait for a renewal. With many iterations, the first login takes a while."""
+
+    def cpu_s(password: str) -> float:
+        scram = mechanism_of(SaslSettings("SCRAM-SHA-512", "a", password), HOST)
+        nonce = scram.auth_bytes().partition(b"r=")[2]
+        began = time.thread_time()
+        scram.receive(b"r=" + nonce + b"server,s=c2FsdA==,i=100000")
+        return time.thread_time() - began
+
+    assert cpu_s("first") > 10 * cpu_s("first")
+    assert cpu_s("second") > 10 * cpu_s("first")
 
 
 @pytest.mark.parametrize(
