@@ -234,6 +234,34 @@ def test_a_blocking_client_logs_in_again_before_its_session_ends(secured: Secure
         cluster.close()
 
 
+def refused(cluster: Cluster, user: str) -> bool:
+    """Whether a request is not sent, since the session can't be renewed."""
+    try:
+        cluster.brokers("test")
+    except AuthenticationError as error:
+        return f"refused the login of {user}" in str(error)
+    return False
+
+
+def test_a_blocking_client_goes_on_when_a_refused_renewal_is_mended(
+    secured: SecuredBroker, tmp_path: Path
+) -> None:
+    user, secrets = "renewed", tmp_path / "secrets"
+    add_scram_users(secured.cluster.bootstrap_servers, user, password="right")
+    secrets.write_text("password = right\n")
+    cluster = Cluster(
+        secured.settings("SHORT", login("SCRAM-SHA-512", user, f"${{file:{secrets}:password}}"))
+    )
+    try:
+        assert cluster.brokers("test")
+        secrets.write_text("password = wrong\n")
+        await_value(lambda: refused(cluster, user), ENDS_WITHIN_S, lambda: "the login was not renewed")
+        secrets.write_text("password = right\n")
+        assert cluster.brokers("test")
+    finally:
+        cluster.close()
+
+
 def test_a_copy_begins_when_a_refused_login_is_mended(secured: SecuredBroker, secured_bench: Bench) -> None:
     topic, user = "mended", "late"
     secured_bench.create(topic)

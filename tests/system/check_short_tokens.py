@@ -158,3 +158,4 @@ def test_records_are_copied_once_while_tokens_come_and_go(tmp_path: Path) -> Non
             for number in range(PARTITIONS):
                 print(len(keyed_of(broker.cluster, f"near.{TOPIC}", number)), "records")  # noqa: T201 - likewise
             mirror.stop()
+            assert "Traceback" not in mirror.log_text()

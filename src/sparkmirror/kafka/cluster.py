@@ -13,7 +13,13 @@ from typing import Any, Final, NamedTuple, TypeVar
 from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorResponse
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError, KafkaError, RetriableError, SparkmirrorError
+from sparkmirror.domain.errors import (
+    AuthenticationError,
+    DisconnectedError,
+    KafkaError,
+    RetriableError,
+    SparkmirrorError,
+)
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.rights import Need, Right
@@ -147,10 +153,13 @@ class Cluster:
                 half_s = (timeout_s or self.settings.request_timeout_s) / 2
                 if address is not None and self._network.time() - started > half_s:
                     raise
+            except AuthenticationError:
+                self._pool.drop(kept)  # its session could not be renewed: it is closed
+                raise
         connection = self.connection(address, timeout_s)
         try:
             return exchange(connection)
-        except DisconnectedError:
+        except (DisconnectedError, AuthenticationError):
             self._pool.drop(connection)
             raise
 
