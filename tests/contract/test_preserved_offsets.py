@@ -2,6 +2,7 @@
 
 import re
 import sqlite3
+import time
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from itertools import islice
@@ -21,6 +22,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
 from sparkmirror.domain.preserving import OnMismatch, Preserving
+from sparkmirror.kafka.bulk_markers import Bulk, coordinator_epoch, write_markers
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, list_offsets
 from sparkmirror.offsets.translation import Place, SyncHistory
@@ -230,6 +232,42 @@ def test_a_foreign_record_stops_the_partition(bench: Bench, topic: str, watch: P
         watch.await_progress(
             topic, lambda report: report.incidents == {} and "somebody else" in str(report.error)
         )
+
+
+def repeat_marker(bench: Bench, topic: str) -> None:
+    """As a coordinator does that starts between a marker and the record of its completion."""
+    settings, at = connection(bench.target), TopicPartition(remote(topic), 0)
+    last = stored_batches(bench.target, remote(topic))[-1].header
+    assert last.attributes & CONTROL
+    producer = ProducerId(last.producer_id, last.producer_epoch)
+    epoch = coordinator_epoch(settings, at, producer, last.base_offset)
+    assert epoch is not None
+    assert write_markers(settings, {at: Bulk(producer, epoch, 1)}) == {at: None}
+
+
+def test_a_record_whose_offset_a_marker_has_is_not_passed_over(
+    bench: Bench, topic: str, watch: ProgressReports
+) -> None:
+    transact(bench.source, topic, numbered(3))
+    with running(plan_of(bench, topic, read_committed=True)):
+        await_same(bench, topic, 3)
+        await_end(bench, topic)
+    repeat_marker(bench, topic)
+    assert ends(bench, topic) == (4, 5)
+    append(bench.source, topic, numbered(3, 3))
+    plan = plan_of(bench, topic, read_committed=True)
+    said = "has a control marker at offset 4, where a record belongs"
+    with running(plan):
+        watch.await_progress(topic, lambda report: said in str(report.error))
+    first_end = time.time()
+    with running(plan):  # nor does the attempt after it pass over it
+        watch.await_progress(
+            topic, lambda report: report.updated_at > first_end and said in str(report.error)
+        )
+    assert len(placed(bench.target, remote(topic))) == 3, "nothing is at another offset"
+    preserving = Preserving(on_mismatch=OnMismatch.CONTINUE_TRANSLATED)
+    with running(replace(plan, settings=replace(plan.settings, preserving=preserving))):
+        bench.await_copied(topic, numbered(6))
 
 
 def test_offsets_are_translated_from_a_mismatch_on_and_stay_so(

@@ -307,6 +307,7 @@ class CopyPipeline:
         self._buffer.outstanding_bytes += taken
         self._throttle.taken(fetched.partition, taken)
         if copy.preserves_offsets:
+            obstacle = self.gaps.mismatch(copy) or obstacle
             self.gaps.moved(copy)
         if obstacle is None:
             self._fetch_next(copy)

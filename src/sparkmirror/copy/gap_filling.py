@@ -23,7 +23,7 @@ from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Event, Fenced, OffsetMismatch, SequenceLost, Start, WriteFailed
 from sparkmirror.domain.errors import FencedError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.incidents import offset_gap, offset_mismatch
+from sparkmirror.domain.incidents import offset_gap, offset_mismatch, offset_taken
 from sparkmirror.domain.preserving import LONG_GAP_S, MARKERS_PER_S
 from sparkmirror.kafka.control_markers import ControlMarkers, Gap, WrongEndError
 
@@ -110,6 +110,14 @@ class GapFilling:
         assert batch.is_contiguous, "rules split batches at gaps"
         copy.held.append(batch)
         self._fill_soon()
+
+    def mismatch(self, copy: PartitionCopy) -> OffsetMismatch | None:
+        """What is in the way of a record that was taken: the target has a marker in its place."""
+        writing = self._writings.get(copy.plan.source)
+        if writing is None or not copy.held or copy.held.first_offset >= writing.end:
+            return None
+        taken = copy.held.first_offset
+        return OffsetMismatch(offset_taken(copy.plan.target, taken), taken)
 
     def moved(self, copy: PartitionCopy) -> None:
         """Something was taken or acknowledged: perhaps a gap is due."""

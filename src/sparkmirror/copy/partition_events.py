@@ -35,6 +35,8 @@ class ResumeReason(NamedTuple):
     """The position was read from its topic, and another attempt may have written a newer one since."""
     is_settled: bool = False
     """Nothing that this attempt has sent is unanswered: it may go on."""
+    taken: int | None = None
+    """Offsets are preserved, and the target has a marker where the record of this offset belongs."""
     renews: bool = False
     """It must not go on: its producer epoch is old, and another one is claimed."""
 
@@ -219,9 +221,11 @@ class SequenceLost:
 
 @dataclass(frozen=True, slots=True)
 class OffsetMismatch:
-    """Offsets are preserved, and a record is at another one than at the source."""
+    """Offsets are preserved, and a record is at another one than at the source, or would be."""
 
     incident: Incident
+    taken: int | None = None
+    """The offset of a record that is not sent, since the target's log is beyond it."""
 
 
 @dataclass(frozen=True, slots=True)

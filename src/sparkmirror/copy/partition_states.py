@@ -190,7 +190,8 @@ def _target_batch_skipped(state: CopyState, event: TargetBatchSkipped, _: float)
 
 def _mismatched(state: CopyState, event: OffsetMismatch, _: float) -> Next:
     """What is in flight arrives all the same; nothing more is sent."""
-    failed = replace(state, reason=ResumeReason(), write_error=KafkaError(event.incident.text))
+    reason = ResumeReason(taken=event.taken)
+    failed = replace(state, reason=reason, write_error=KafkaError(event.incident.text))
     return Next(failed, (Note(event.incident), Do.PAUSE_FETCH, Do.FREE_BUFFER, Do.AWAIT_DRAINED))
 
 

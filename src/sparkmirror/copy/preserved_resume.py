@@ -199,7 +199,7 @@ class PreservedResume:
             return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next")
         if _is_unexplained(reason, tail):
             return RetriableError(f"{plan.target}: a sequence was refused, and its log does not show yet why")
-        position, incident = _position(plan, reason, found)
+        position, incident = _position(plan, reason, found, tail)
         if incident is not None and incident.kind is IncidentKind.RECORDS_LOST:
             if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
                 text = f"{plan.source}: {incident.text}, if it may: on.data.loss is fail. Set it to record"
@@ -229,6 +229,11 @@ class PreservedResume:
         elif reason.position is None and not tail.is_own and target.end > source.start:
             what = (
                 f"it ends at {target.end} with nothing of this flow, and its source begins at {source.start}"
+            )
+        elif reason.taken is not None and reason.taken < target.end:
+            what = (
+                f"the offset {reason.taken} of its next record is taken by a control marker, which its "
+                "transaction coordinator has repeated"
             )
         elif tail.last_record is not None and not has_same_record(self.plan, plan, tail.last_record):
             what = f"it has another record at offset {tail.last_record} than its source"
@@ -264,8 +269,13 @@ def _is_unexplained(reason: ResumeReason, tail: Tail) -> bool:
     return reason.is_distrusted and is_as_before and not reason.is_last_try
 
 
-def _position(plan: CopyPartition, reason: ResumeReason, found: _Found) -> tuple[int, Incident | None]:
-    """The next upstream offset to copy: as far as possible where the target ends."""
+def _position(
+    plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail
+) -> tuple[int, Incident | None]:
+    """The next upstream offset to copy: where the target ends, or before markers at its end.
+
+    There may be one too many, which has the offset of the next record.
+    """
     end, start = found.target.end, found.source.start
     skipped, position = reason.skipped, reason.position
     if skipped is not None and skipped.first <= end <= skipped.last:
@@ -276,7 +286,9 @@ def _position(plan: CopyPartition, reason: ResumeReason, found: _Found) -> tuple
     is_same = position is not None and not is_another(position.logs.target_id, found.logs.target_id)
     if known is not None and is_same and end < known.next_offset:
         return end, target_truncated(plan.target, end, known.next_offset, end)
-    return end, None
+    copied = 0 if tail.last_record is None else tail.last_record + 1
+    done = 0 if position is None else position.offset + 1
+    return min(end, max(start, found.target.start, copied, done)), None
 
 
 def _settled(source: TopicPartition, outcome: _Outcome) -> Start | SparkmirrorError:

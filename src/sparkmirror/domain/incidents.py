@@ -175,6 +175,14 @@ def offset_mismatch(target: object, seen: int, expected: int) -> Incident:
     )
 
 
+def offset_taken(target: object, offset: int) -> Incident:
+    return Incident(
+        IncidentKind.OFFSET_MISMATCH,
+        f"{target} has a control marker at offset {offset}, where a record belongs: its transaction "
+        "coordinator has repeated one, as when brokers restart (offsets.on.mismatch says what follows)",
+    )
+
+
 def offsets_translated(what: str, position: int) -> Incident:
     """`position` is the next upstream offset to copy."""
     return Incident(
