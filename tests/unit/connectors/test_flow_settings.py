@@ -104,6 +104,13 @@ def test_an_admin_of_peoples_own_is_every_connectors() -> None:
     ("more", "reason"),
     [
         ({"B.exactly.once.source.support": "enabled"}, "each commit of a transaction takes an offset"),
+        (
+            {
+                "B.exactly.once.source.support": "enabled",
+                "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+            },
+            "each commit of a transaction takes an offset",
+        ),
         ({"B.producer.enable.idempotence": "false"}, "needs sequences"),
         ({"A->B.consumer.auto.offset.reset": "latest"}, "needs auto.offset.reset=earliest"),
         (
