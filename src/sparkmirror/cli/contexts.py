@@ -70,6 +70,11 @@ def connected(arguments: argparse.Namespace) -> "closing[ConnectRest]":
     return closing(ConnectRest(access_of(arguments)))
 
 
+def is_url(text: str) -> bool:
+    """Whether an argument that may be something else means the URL of an API."""
+    return text.startswith(("http://", "https://"))
+
+
 def contexts_file(environment: Mapping[str, str] = os.environ) -> Path:
     home = environment.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(home) / "sparkmirror" / "contexts.yaml"

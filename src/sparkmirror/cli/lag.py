@@ -4,18 +4,21 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from rich.console import Console
 
-from sparkmirror.cli.arguments import not_negative, positive
+from sparkmirror.cli.arguments import not_empty, not_negative, positive
+from sparkmirror.cli.contexts import is_url
+from sparkmirror.cli.mirror_api import MirrorApi, UrlLagReader, rest_of, wanted_flows
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.cli.terminal import StatusLines, aligned
+from sparkmirror.client.connect_rest import ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_time
@@ -30,19 +33,32 @@ _LOOK_S: Final = 1.0
 _SHOWN_MAX: Final = 20
 
 _HELP: Final = """\
-Prints how many records of each flow are not on its target yet, by the offsets of both clusters: of this
-mirror or Java's, which may be running or not. Changes nothing. sparkmirror stores a position once a second,
-Java once a minute (offset.flush.interval.ms): what it has copied since counts as missing.
+Prints how many records of each flow are not on its target yet. Changes nothing.
+
+Of a FILE, by the offsets of both clusters: of this mirror or Java's, which may be running or not. sparkmirror
+stores a position once a second, Java once a minute (offset.flush.interval.ms): what it has copied since
+counts as missing.
+
+Of a URL or a context, as the mirror that runs there says it: a worker, `run --http` or `watch`. It needs no
+access to Kafka, and is as of the last second.
 
 examples:
   sparkmirror lag mm2.properties
   sparkmirror lag mm2.properties --flow 'us-west->us-east' --topic 'orders.*' -o json
   sparkmirror lag mm2.properties --wait --max-records 100 --timeout 600 && echo caught up
   sparkmirror lag mm2.properties --max-seconds 5            behind, but not by more than 5 s? then 0
+  sparkmirror lag http://mirror-host:8080 --wait
+  sparkmirror lag --context prod                            see `sparkmirror connectors contexts --help`
 
 exit codes: 0 caught up, 1 behind (with --wait: still behind after the timeout), 2 it can't be told: a
-cluster can't be read, the flow has not begun with a partition, wrong usage
+cluster or the URL can't be read, the flow has not begun with a partition, wrong usage
 """
+
+
+class Reader(Protocol):
+    """Reads the lag of one flow. Raises SparkmirrorError."""
+
+    def read(self) -> FlowLag: ...
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -50,7 +66,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "lag",
         description=_HELP,
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    parser.add_argument(
+        "of", nargs="?", type=not_empty, metavar="FILE | URL", help="the mirror's mm2.properties, or its URL"
+    )
+    parser.add_argument("--context", metavar="NAME", help="a URL with credentials, of contexts.yaml")
     add_flow_argument(parser)
     parser.add_argument(
         "--topic",
@@ -83,24 +102,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
+    if (arguments.of is None) == (arguments.context is None):
+        sys.stderr.write("sparkmirror lag: name a FILE, a URL or a --context\n")
+        return _UNKNOWN
     try:
-        flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
-        topics = compile_list(arguments.topics or [".*"], "--topic")
-        if not arguments.wait:
-            require_clusters(clusters_of(flow.settings for flow in flows))
+        topics = compile_list(arguments.topics, "--topic").fullmatch if arguments.topics else _any
         with ExitStack() as opened:
-            readers = [
-                opened.enter_context(
-                    closing(
-                        LagReader(
-                            FlowAccess.of(flow.settings, flow.connector),
-                            topics.fullmatch,
-                            reads_ages=arguments.max_seconds is not None or arguments.output == "json",
-                        )
-                    )
-                )
-                for flow in flows
-            ]
+            if arguments.context is not None or is_url(arguments.of):
+                readers = _of_url(opened, arguments, topics)
+            else:
+                readers = _of_file(opened, arguments, topics)
             found = _awaited(readers, arguments) if arguments.wait else _read(readers)
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror lag: {printable(str(error))}\n")
@@ -113,15 +124,44 @@ def run(arguments: argparse.Namespace) -> int:
     return _exit_code(found, _limit(arguments))
 
 
+def _of_file(
+    opened: ExitStack, arguments: argparse.Namespace, is_wanted: Callable[[str], object]
+) -> Sequence[Reader]:
+    file = Path(arguments.of)
+    flows = mirroring_flows(file, read_mirror_maker_file(file).flows, arguments.flow)
+    if not arguments.wait:
+        require_clusters(clusters_of(flow.settings for flow in flows))
+    reads_ages = arguments.max_seconds is not None or arguments.output == "json"
+    return [
+        opened.enter_context(
+            closing(LagReader(FlowAccess.of(flow.settings, flow.connector), is_wanted, reads_ages=reads_ages))
+        )
+        for flow in flows
+    ]
+
+
+def _of_url(
+    opened: ExitStack, arguments: argparse.Namespace, is_wanted: Callable[[str], object]
+) -> Sequence[Reader]:
+    rest = opened.enter_context(rest_of(arguments, arguments.of))
+    api = MirrorApi(rest)
+    flows = wanted_flows(api, rest.url, arguments.flow)
+    return [UrlLagReader(api, flow, is_wanted) for flow in flows]
+
+
+def _any(_topic: str) -> bool:
+    return True
+
+
 def _limit(arguments: argparse.Namespace) -> LagLimit:
     return LagLimit(arguments.max_records, arguments.max_seconds)
 
 
-def _read(readers: Sequence[LagReader]) -> list[FlowLag]:
+def _read(readers: Sequence[Reader]) -> list[FlowLag]:
     return [reader.read() for reader in readers]
 
 
-def _awaited(readers: Sequence[LagReader], arguments: argparse.Namespace) -> list[FlowLag]:
+def _awaited(readers: Sequence[Reader], arguments: argparse.Namespace) -> list[FlowLag]:
     """Until all have caught up, or the time is over. Raises the last error if nothing could be read then."""
     deadline = time.monotonic() + arguments.timeout
     lines = StatusLines(Console(stderr=True))
@@ -131,7 +171,8 @@ def _awaited(readers: Sequence[LagReader], arguments: argparse.Namespace) -> lis
             try:
                 found = _read(readers)
             except SparkmirrorError as error:
-                if is_over or not error.retriable:
+                # Whoever has been asked at a URL may start again: that it was there is known by then.
+                if is_over or not (error.retriable or isinstance(error, ConnectUnreachableError)):
                     raise
                 update(str(error))
             else:
@@ -169,7 +210,7 @@ def _show(lag: FlowLag, limit: LagLimit) -> None:
 
 def _summary(lag: FlowLag, limit: LagLimit) -> str:
     if not lag.partitions:
-        return "no topic that it mirrors has such a name"
+        return lag.why or "no topic that it mirrors has such a name"
     behind, unknown, all_of_them = len(lag.beyond(limit)), len(lag.unknown), len(lag.partitions)
     if not behind and not unknown:
         return f"caught up, {all_of_them:,} partitions"

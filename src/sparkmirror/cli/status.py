@@ -1,4 +1,4 @@
-"""Defines `sparkmirror status`: how a file's mirror is, or the states of three connectors, as `mm2.sh`."""
+"""Defines `sparkmirror status`: how a mirror is, by file or URL, or three connectors' states, as `mm2.sh`."""
 
 import argparse
 from pathlib import Path
@@ -15,13 +15,16 @@ from sparkmirror.cli.connectors.rest_commands import (
 from sparkmirror.cli.connectors.rest_commands import run as ask_worker
 from sparkmirror.cli.connectors.views import add_output_argument
 from sparkmirror.cli.connectors.watch import add_watch_arguments
-from sparkmirror.cli.contexts import connected
+from sparkmirror.cli.contexts import connected, is_url
 from sparkmirror.cli.deploy import show_status
 
 _HELP: Final = """\
 Of a FILE, an mm2.properties or a Strimzi resource: how its mirror is, on whatever machine it runs, Java's
 included: each topic's lag, partitions that fail, the last heartbeat, the process, groups with checkpoints. It
 is told from Kafka alone, and changes nothing.
+
+Of a URL, or without any name of --url or --context: the same as the mirror that runs there says it: a worker,
+`run --http` or `watch`.
 
 Of a CLUSTER, a name that is no file: the states of the connectors mm2-cpc-CLUSTER, mm2-hbc-CLUSTER and
 mm2-msc-CLUSTER on a Connect worker, as mm2.sh prints them.
@@ -33,15 +36,18 @@ states of a flow:
   needs a person  partitions fail until somebody changes something; the error says what
   not running     it was stopped, or there is no sign of life
   unknown         the lag of a partition can't be told, and why
+of a URL also: falling behind, stalled, paused
 
 examples:
   sparkmirror status mm2.properties
   sparkmirror status mm2.properties --watch
   sparkmirror status mm2.properties --flow 'us-west->us-east' -o json
+  sparkmirror status http://mirror-host:8080
+  sparkmirror status --context prod --watch
   sparkmirror status source-0                       the connectors of `sparkmirror deploy source-0`
 
-Of a file, the exit code is 0 when all flows run and nothing fails, 1 when one does not, 2 when it can't be
-told. Of a cluster:
+Of a file or a URL, the exit code is 0 when all flows run and nothing fails, 1 when one does not, 2 when it
+can't be told. Of a cluster:
 """
 
 
@@ -50,9 +56,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = add_rest_command(subparsers, command)
     parser.add_argument(
         "cluster",
+        nargs="?",
         type=not_empty,
-        metavar="FILE | CLUSTER",
-        help="a mirror's file, or the cluster whose connectors were deployed",
+        metavar="FILE | URL | CLUSTER",
+        help="a mirror's file or URL, or the cluster whose connectors were deployed",
     )
     parser.add_argument(
         "--flow", action="append", metavar="A->B", help="only this flow of the file; may be repeated"
@@ -61,6 +68,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_watch_arguments(parser)
 
     def run(arguments: argparse.Namespace, connect: Connect = connected) -> int:
+        if arguments.cluster is None or is_url(arguments.cluster):
+            return _of_url(arguments)
         file = Path(arguments.cluster)
         if file.is_file():
             # Loaded here, since states of connectors need none of it.
@@ -73,3 +82,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         return ask_worker(command, arguments, connect)
 
     parser.set_defaults(run=run)
+
+
+def _of_url(arguments: argparse.Namespace) -> int:
+    from sparkmirror.cli import seen_status  # noqa: PLC0415 - as above
+
+    if arguments.cluster is None:
+        return seen_status.run(arguments, arguments.url)
+    if arguments.url is not None or arguments.context is not None:
+        print_error(arguments.prog, "name the URL once: as an argument, by --url, or by --context")
+        return NOT_SENT
+    return seen_status.run(arguments, arguments.cluster)

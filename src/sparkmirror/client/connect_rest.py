@@ -213,6 +213,10 @@ class ConnectRest:
         """The plan of a MirrorSourceConnector; only sparkmirror's workers have this endpoint."""
         return self._dict("GET", f"{_connector(name)}/plan")
 
+    def mirror(self, parameters: Mapping[str, str]) -> dict[str, Any]:
+        """What a mirror does now; only sparkmirror has this endpoint, also where it serves no Connect."""
+        return self._dict("GET", f"/mirror?{urlencode(parameters)}")
+
     # plugins
 
     def plugins(self, *, connectors_only: bool = True) -> list[dict[str, str]]:

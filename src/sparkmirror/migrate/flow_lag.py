@@ -53,11 +53,15 @@ class LagLimit(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FlowLag:
-    """`stored_ms` is when the last position was stored, in epoch ms; None without any."""
+    """`stored_ms` is when the last position was stored, in epoch ms; None without any.
+
+    `why` tells why there are no partitions, where it is not because no topic is wanted.
+    """
 
     flow: Flow
     partitions: Sequence[PartitionLag]
     stored_ms: int | None = None
+    why: str | None = None
 
     @property
     def records(self) -> int:

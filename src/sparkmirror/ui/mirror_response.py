@@ -9,7 +9,7 @@ from starlette.responses import Response
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.ui.looks import look_of
 from sparkmirror.view.values import MirrorView
-from sparkmirror.view.view_json import Asked, view_json
+from sparkmirror.view.view_json import SIZE, SIZE_MAX, Asked, view_json
 
 
 def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response:
@@ -21,6 +21,8 @@ def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response
         look.matching,
         look.number,
         groups=parameters.get("groups", "").lower() == "true",
+        partitions=parameters.get("partitions", "").lower() == "true",
+        size=_size(parameters.get("size", "")),
     )
     try:
         content = view_json(view, asked)
@@ -28,3 +30,7 @@ def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response
         raise ConnectError(HTTPStatus.NOT_FOUND, str(error.args[0])) from error
     # Names may hold half a surrogate pair: as an escape it is JSON still.
     return Response(json.dumps(content, separators=(",", ":")), media_type="application/json")
+
+
+def _size(text: str) -> int:
+    return min(max(1, int(text)), SIZE_MAX) if text.isdecimal() and len(text) < 7 else SIZE

@@ -4,7 +4,7 @@ Times are ages in seconds at the moment of the view, except `quiet_since`, when 
 seen to be where it is: `FlowView.age` tells how long ago. So a quiet topic is the same value in each view.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
@@ -82,10 +82,11 @@ class TopicView:
 
     @cached_property
     def worst_first(self) -> Sequence[PartitionView]:
-        return sorted(
-            self.partitions,
-            key=lambda it: (severity(it.state.word), -(it.lag.records or 0), it.source.partition),
-        )
+        return worst_first(self.partitions)
+
+
+def worst_first(partitions: Iterable[PartitionView]) -> Sequence[PartitionView]:
+    return sorted(partitions, key=lambda it: (severity(it.state.word), -(it.lag.records or 0), it.source))
 
 
 class ClusterView(NamedTuple):

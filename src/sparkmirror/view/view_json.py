@@ -1,7 +1,7 @@
 """Writes a view as JSON for `GET /mirror`. Names have their units; null is unknown, and never 0.
 
-Clusters, flows and nodes are always there; topics or groups of one flow, or partitions of one topic, on
-request and by pages, so that an answer stays small however large the mirror is.
+Clusters, flows and nodes are always there; topics, groups or partitions of one flow, or partitions of one
+topic, on request and by pages, so that an answer stays small however large the mirror is.
 """
 
 from collections.abc import Callable, Mapping
@@ -22,18 +22,21 @@ from sparkmirror.view.values import (
     Speed,
     State,
     TopicView,
+    worst_first,
 )
 
 Json = Mapping[str, Any]
 T = TypeVar("T")
 
 SIZE: Final = 100
+SIZE_MAX: Final = 10_000
 
 
 class Asked(NamedTuple):
     """What of a mirror is asked for: a flow by its name `A->B`, a topic of the source, and a page from 1 on.
 
-    `matching` is a part of the names of topics or groups; `groups` asks for groups instead of topics.
+    `matching` is a part of the names of topics or groups; `groups` asks for groups instead of topics,
+    `partitions` for the partitions of all topics.
     """
 
     flow: str | None = None
@@ -41,6 +44,8 @@ class Asked(NamedTuple):
     matching: str = ""
     page: int = 1
     groups: bool = False
+    partitions: bool = False
+    size: int = SIZE
 
 
 def view_json(view: MirrorView, asked: Asked) -> Json:
@@ -108,15 +113,19 @@ def _part(flow: FlowView, asked: Asked) -> Json:
     if asked.topic is not None:
         topic = topic_of(flow, asked.topic)
         answers = [topic_answer(flow, topic), *group_answers(groups_of(flow), topic.name)[:SIZE]]
+        shown = page_of(topic.worst_first, asked.page, asked.size)
         return {
             "topic": _topic(flow, topic),
             "may_move": [_answer(it) for it in answers],
-            "partitions": _page(page_of(topic.worst_first, asked.page, SIZE), partial(_partition, flow)),
+            "partitions": _page(shown, partial(_partition, flow)),
         }
     if asked.groups:
         return {"groups": _groups(flow, asked)}
     topics = [it for it in flow.worst_first if asked.matching in it.name]
-    return {"topics": _page(page_of(topics, asked.page, SIZE), partial(_topic, flow))}
+    if asked.partitions:
+        partitions = worst_first([it for topic in topics for it in topic.partitions])
+        return {"partitions": _page(page_of(partitions, asked.page, asked.size), partial(_partition, flow))}
+    return {"topics": _page(page_of(topics, asked.page, asked.size), partial(_topic, flow))}
 
 
 def _page(page: Page[T], to_json: Callable[[T], Json]) -> Json:
@@ -142,6 +151,7 @@ def _topic(flow: FlowView, topic: TopicView) -> Json:
 
 def _partition(flow: FlowView, partition: PartitionView) -> Json:
     return {
+        "topic": partition.source.topic,
         "partition": partition.source.partition,
         "task": partition.task,
         "state": _state(partition.state),
@@ -162,14 +172,13 @@ def _groups(flow: FlowView, asked: Asked) -> Json:
     if groups is None or groups.groups is None:
         return {"known": False, "page": 1, "pages": 1, "total": None, "items": []}
     found = [it for it in groups.groups if asked.matching in it.name]
+    shown = page_of(found, asked.page, asked.size)
     return {
         "known": True,
         "left_out_partitions": groups.left_out,
         "age_seconds": _rounded(groups.age_s),
         "target_age_seconds": _rounded(groups.target_age_s),
-        **_page(
-            page_of(found, asked.page, SIZE), lambda it: {**_group(it), **_answer(group_answer(it, groups))}
-        ),
+        **_page(shown, lambda it: {**_group(it), **_answer(group_answer(it, groups))}),
     }
 
 

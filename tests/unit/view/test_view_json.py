@@ -61,6 +61,15 @@ def test_a_topic_has_its_partitions_and_who_may_move() -> None:
     assert {it["what"] for it in flow["may_move"]} >= {"orders", "behind", *HOSTILE}
 
 
+def test_partitions_of_all_topics_come_worst_first() -> None:
+    (flow,) = answer(Asked("a->b", partitions=True, size=7))["flows"]
+    page = flow["partitions"]
+    assert (page["total"], page["pages"], len(page["items"])) == (141, 21, 7)
+    assert [(it["topic"], it["partition"]) for it in page["items"][:2]] == [("orders", 7), ("errors", 0)]
+    (flow,) = answer(Asked("a->b", matching="payments", partitions=True))["flows"]
+    assert {it["topic"] for it in flow["partitions"]["items"]} == {"payments"}
+
+
 def test_groups_are_asked_for_by_themselves() -> None:
     (flow,) = answer(Asked("a->b", groups=True, matching="behind"))["flows"]
     (group,) = flow["groups"]["items"]

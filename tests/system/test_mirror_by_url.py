@@ -1,0 +1,181 @@
+"""`lag` and `status` of a URL: a real server, the real commands, basic authentication and TLS."""
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sparkmirror.cli.main import main
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.config.properties import Properties
+from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
+from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.metrics.looks import ConnectorLook, StandingLook
+from sparkmirror.storage.progress import PartitionState
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.view.making import Node
+from tests.support.certificates import authority, issued
+from tests.support.memory_herder import MemoryHerder
+from tests.support.mirror_looks import HOSTILE, SOURCE, behind, look, source
+from tests.support.rest_serving import server, serving
+
+MANY: Final = 12_000
+MODULE: Final = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
+
+
+class Mirror:
+    """`looks` may be changed at will."""
+
+    def __init__(self) -> None:
+        self.looks: list[ConnectorLook] = []
+        self.times = iter(range(0, 10**9, 2))
+
+    def view(self) -> CurrentView:
+        """One that is made anew for each request."""
+        return CurrentView(
+            lambda: Node("node-1", "1.0"), lambda: self.looks, clock=lambda: float(next(self.times))
+        )
+
+
+@pytest.fixture(scope="module")
+def mirror() -> Mirror:
+    return Mirror()
+
+
+@pytest.fixture(scope="module")
+def url(mirror: Mirror) -> Iterator[str]:
+    with serving(MemoryHerder(), view=mirror.view()) as url:
+        yield url
+
+
+def printed(capsys: pytest.CaptureFixture[str], words: Sequence[str], code: int) -> str:
+    assert main(words) == code, capsys.readouterr()
+    return capsys.readouterr().out
+
+
+def test_the_exit_code_tells_whether_it_has_caught_up(
+    mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.looks = [source(look("orders"), look("orders", 1))]
+    assert printed(capsys, ["lag", url], 0) == "a->b: caught up, 2 partitions\n"
+    mirror.looks = [source(look("orders"), behind("payments", 0, 70, 5))]
+    text = printed(capsys, ["lag", url], 1)
+    assert "a->b: 70 records behind, in 1 of 2 partitions" in text
+    assert text.splitlines()[2].split(maxsplit=4) == ["payments-0", "1070", "1000", "70", "2 min"]
+    assert printed(capsys, ["lag", url, "--topic", "ord.*"], 0)
+    assert printed(capsys, ["lag", url, "--max-records", "70"], 0)
+    assert printed(capsys, ["lag", url, "--max-seconds", "89"], 1)
+    assert printed(capsys, ["lag", url, "--max-seconds", "90"], 0)
+
+
+def test_what_is_unknown_is_no_lag_of_0(mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    mirror.looks = [source(look("orders"), report_age_s=75.0)]
+    (flow,) = json.loads(printed(capsys, ["lag", url, "-o", "json"], 2))
+    assert (flow["unknown_partitions"], flow["partitions"][0]["records"]) == (1, None)
+    assert "unknown: reports are read from the target" in flow["partitions"][0]["why"]
+    mirror.looks = [StandingLook(Flow(Alias("a"), Alias("b")), SOURCE, "source", None, "paused")]
+    assert "a->b: paused: resume the connector to continue" in printed(capsys, ["lag", url], 2)
+    mirror.looks = []
+    assert main(["lag", url]) == 2
+    assert "has no flow now (it has: none)" in capsys.readouterr().err
+
+
+def test_waiting_ends_when_it_has_caught_up(
+    mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.looks = [source(behind("payments", 0, 70, 5))]
+    assert printed(capsys, ["lag", url, "--wait", "--timeout", "1"], 1)
+    mirror.looks = [source(look("payments"))]
+    assert printed(capsys, ["lag", url, "--wait"], 0)
+
+
+def test_all_partitions_are_read_however_many_there_are(
+    mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.looks = [source(*(look("many", number) for number in range(MANY)))]
+    assert printed(capsys, ["lag", url], 0) == f"a->b: caught up, {MANY:,} partitions\n"
+
+
+def test_the_status_has_topics_failures_and_who_told_it(
+    mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    failed = {"state": PartitionState.FAILED, "error": "no right to WRITE", "lag": 3}
+    mirror.looks = [source(look("orders"), look("orders", 1, failed), look("pages"))]
+    assert printed(capsys, ["status", url], 1).splitlines() == [
+        "FLOW  TOPIC   PARTITIONS  LAG  STATE",
+        "a->b  orders  2           3    needs a person",
+        "a->b  pages   1           0    caught up",
+        "",
+        "a->b: needs a person, 3 records to copy in 3 partitions, told by node-1",
+        "  orders-1: no right to WRITE",
+    ]
+    (flow,) = json.loads(printed(capsys, ["status", "--url", url, "-o", "json"], 1))
+    assert (flow["state"], flow["failed"]) == ("needs a person", {"orders-1": "no right to WRITE"})
+    mirror.looks = [source(look("orders"), behind("pages", 0, 5, -3))]
+    assert printed(capsys, ["status", url], 0)
+    mirror.looks = [source(look("orders"), report_age_s=75.0)]
+    assert printed(capsys, ["status", url], 2)
+
+
+def test_hostile_names_and_errors_are_printed_in_lines_of_their_own(
+    mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    errors = [{"state": PartitionState.FAILED, "error": text, "lag": 1} for text in HOSTILE]
+    mirror.looks = [source(*(look(name, 0, error) for name, error in zip(HOSTILE, errors, strict=True)))]
+    for command in ("lag", "status"):
+        text = printed(capsys, [command, url], 1)
+        assert not any(char in text for char in "\u202e\u202c\u2028\r\x1b")
+        assert "x" * 249 in text
+        (flow,) = json.loads(printed(capsys, [command, url, "-o", "json"], 1))
+        key = "partitions" if command == "lag" else "topics"
+        assert {it["topic"] for it in flow[key]} == set(HOSTILE)
+
+
+@pytest.mark.parametrize("command", ["lag", "status"])
+def test_what_is_no_mirror_is_said(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with serving(MemoryHerder()) as other:
+        assert main([command, other]) == 2
+        assert "answers with no /mirror: is it a sparkmirror" in capsys.readouterr().err
+    assert main([command, other]) == 2
+    assert "no server responds" in capsys.readouterr().err
+
+
+def test_a_context_brings_credentials_and_the_ca(
+    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    mirror.looks = [source(look("orders"))]
+    with server(MemoryHerder(), _secured(tmp_path), view=mirror.view()) as started:
+        (tmp_path / "sparkmirror").mkdir()
+        contexts = f"contexts: {{prod: {{url: {started.advertised_url}, ca: {tmp_path}/ca.pem, "
+        contexts += "user: ops, password_env: OPS_PASSWORD}}"
+        (tmp_path / "sparkmirror" / "contexts.yaml").write_text(contexts)
+        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+        for command in (["lag"], ["status"]):
+            monkeypatch.setenv("OPS_PASSWORD", "right")
+            assert printed(capsys, [*command, "--context", "prod"], 0)
+            monkeypatch.setenv("OPS_PASSWORD", "wrong")
+            assert main([*command, "--context", "prod"]) == 2
+            assert "401 Unauthorized" in capsys.readouterr().err
+            assert main([*command, started.advertised_url]) == 2
+            assert "TLS fails" in capsys.readouterr().err
+
+
+def _secured(folder: Path) -> RestSettings:
+    """HTTPS, and one user."""
+    (folder / "users").write_text("ops=right\n")
+    (folder / "jaas.conf").write_text(f'KafkaConnect {{ {MODULE} required file="{folder}/users"; }};')
+    ca = authority("authority")
+    identity = issued(ca, "localhost", HOST)
+    (folder / "ca.pem").write_text(ca.certificate_pem())
+    (folder / "both.pem").write_text(identity.key_pem() + identity.certificate_pem())
+    properties = {
+        "listeners": f"https://{HOST}:0",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(folder / "both.pem"),
+        "rest.extension.classes": BASIC_AUTHENTICATION[0],
+        "java.security.auth.login.config": str(folder / "jaas.conf"),
+    }
+    return rest_settings(Properties(properties), {})
