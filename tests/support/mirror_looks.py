@@ -11,6 +11,7 @@ from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import (
     ClusterLook,
     ConnectorLook,
+    EventsLook,
     GroupPartitionLook,
     GroupsLook,
     HeartbeatLook,
@@ -20,6 +21,7 @@ from sparkmirror.metrics.looks import (
     SourceLook,
     StandingLook,
 )
+from sparkmirror.storage.events import Event, EventKind
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.support.progress_records import IDLE
 
@@ -97,6 +99,10 @@ def groups(*partitions: GroupPartitionLook, flow: Flow = A_TO_B, **values: Any) 
     return replace(known, **{"age_s": 20.0, "interval_s": 60.0, "target_age_s": 15.0, **values})
 
 
+def event(about: str, text: str, kind: EventKind = EventKind.FAILED) -> Event:
+    return Event(1_700_000_000.0, kind, SOURCE, about, text, "mirror-1:42")
+
+
 def hour() -> Sequence[HistoryPoint]:
     """An hour with a gap of ten minutes, in which nothing was known."""
     points = []
@@ -148,7 +154,15 @@ def everything() -> list[ConnectorLook]:
         *(group_partition(name) for name in HOSTILE),
     ]
     return [
-        source(*partitions, history=hour(), incidents={"records-lost": 2, "target-truncated": 1}, lost=1200),
+        source(
+            *partitions,
+            history=hour(),
+            incidents={"records-lost": 2, "target-truncated": 1},
+            lost=1200,
+            events=EventsLook([event(name, name) for name in HOSTILE] + [event("orders-7", error)]),
+            settings={"name": SOURCE, "topics": ".*", **{name: name for name in HOSTILE}},
+            slots=2,
+        ),
         groups(*reading, active=frozenset({GroupId("moved")})),
         HeartbeatLook(
             A_TO_B, ConnectorName("MirrorHeartbeatConnector"), "heartbeat", age_s=0.6, interval_s=1.0

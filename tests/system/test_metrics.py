@@ -154,6 +154,15 @@ def test_pages_and_view_tell_the_same_as_the_metrics(mirror: Mirror, page: Page)
     assert QUICK in read(f"ui/flow?{flow}")
     assert GROUP in read(f"ui/groups?{flow}")
     assert ALIAS in read("ui/")
+
+    def events() -> list[str]:
+        (seen,) = json.loads(read(f"mirror?{flow}&events=true"))["flows"]
+        return [each["kind"] for each in seen["events"]["items"]]
+
+    await_value(lambda: "started" in events(), WAIT_S, lambda: read(f"ui/events?{flow}"))
+    workings = read(f"ui/connectors?{flow}")
+    assert "<bdi>source.cluster.alias</bdi>" in workings
+    assert (view["flows"][0]["spark_slots"] or 0) > 0
     assert json.loads(read("health"))["status"] == "healthy"
     assert read("metrics").startswith("# HELP")
 

@@ -8,9 +8,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
+from sparkmirror.config.masking import masked
 from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.status_topic import StatusTopic
@@ -73,6 +74,8 @@ class Leader:
         self._seen = ConnectConfigs()
         self._lock = threading.Lock()
         self._to_restart: set[str] = set()
+        self._shown: dict[str, tuple[ConnectorConfig, Mapping[str, str]]] = {}
+        """The configs of connectors without their secrets."""
 
     def restart(self, name: str) -> None:
         """Restart at the next `reconcile`. Safe in any thread."""
@@ -127,18 +130,20 @@ class Leader:
     def looks(self) -> list[ConnectorLook]:
         """What is known of every connector of the group; this node leads it. Safe in any thread."""
         wanted, started = self._configs.configs, dict(self._started)
-        looks: list[ConnectorLook | None] = []
+        looks: list[ConnectorLook] = []
         for name, config in sorted(wanted.connectors.items()):
-            known, state = started.get(name), wanted.target_states.get(name)
-            if known is not None and known.run is not None:
-                looks.append(known.run.look())
-            elif state in _STANDSTILLS:
-                looks.append(_standing(name, config, _STANDSTILLS[state]))
-            elif known is not None and known.trace is not None:
-                looks.append(_standing(name, config, "failed", known.trace))
-            else:
-                looks.append(_standing(name, config, "starting"))
-        return [look for look in looks if look is not None]
+            look = _look(name, config, started.get(name), wanted.target_states.get(name))
+            if look is not None:
+                looks.append(replace(look, settings=self._masked(name, config)))
+        self._shown = {name: shown for name, shown in self._shown.items() if name in wanted.connectors}
+        return looks
+
+    def _masked(self, name: str, config: ConnectorConfig) -> Mapping[str, str]:
+        """What was masked once serves until the config is another one."""
+        known = self._shown.get(name)
+        if known is None or known[0] is not config:
+            known = self._shown[name] = config, masked(config)
+        return known[1]
 
     # runs
 
@@ -274,6 +279,18 @@ class Leader:
             if run is not None:
                 for topic in sorted(set(run.topics()) - set(self._statuses.topics(name))):
                     self._statuses.put_topic(name, topic, 0, now_ms)
+
+
+def _look(
+    name: str, config: ConnectorConfig, known: _Started | None, state: TargetState | None
+) -> ConnectorLook | None:
+    if known is not None and known.run is not None:
+        return known.run.look()
+    if state in _STANDSTILLS:
+        return _standing(name, config, _STANDSTILLS[state])
+    if known is not None and known.trace is not None:
+        return _standing(name, config, "failed", known.trace)
+    return _standing(name, config, "starting")
 
 
 def _standing(

@@ -2,12 +2,13 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TypeVar
 
 from sparkmirror.config import client_layers
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
+from sparkmirror.config.masking import masked
 from sparkmirror.config.mirror_maker import FlowConfig
 from sparkmirror.config.plugin_points import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
@@ -123,6 +124,8 @@ class FlowSettings(FlowWorker):
     heartbeat: HeartbeatConfig
     checkpoint_off: str | None = None
     """The setting that turns the checkpoint connector off."""
+    shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
+    """Of each connector its settings as they were written, without secrets."""
 
 
 def flow_settings(config: FlowConfig) -> FlowSettings:
@@ -138,6 +141,10 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
         checkpoint=checkpoint_config(config.checkpoint, config.worker),
         heartbeat=heartbeat,
         checkpoint_off=mirror_checkpoint_off(config.checkpoint),
+        shown={
+            written["name"].strip(): masked(written.as_written())
+            for written in (config.source, config.checkpoint, config.heartbeat)
+        },
     )
 
 

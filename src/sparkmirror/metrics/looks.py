@@ -12,6 +12,7 @@ from typing import Final, Literal, NamedTuple
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.metrics.flow_history import HistoryPoint
+from sparkmirror.storage.events import Event
 from sparkmirror.storage.progress import PartitionProgress
 
 ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
@@ -94,13 +95,22 @@ class GroupPartitionLook(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class EventsLook:
+    """The last events of a flow; None before they were read. `trouble` says why there are no newer ones."""
+
+    newest_first: Sequence[Event] | None = None
+    trouble: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ConnectorLook:
-    """`trouble` is the connector's own error."""
+    """`trouble` is the connector's own error. `settings` are as they were written, without secrets."""
 
     flow: Flow
     connector: ConnectorName
     kind: ConnectorKind
     trouble: str | None = None
+    settings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +118,8 @@ class SourceLook(ConnectorLook):
     """`partitions` is None before they are assigned. `report_age_s`: since reports were read last.
 
     `now` is the time of the look, of any clock. `is_observed`: it is told from Kafka alone, and
-    `position_age_s` since when the mirror has stored its last position.
+    `position_age_s` since when the mirror has stored its last position. `slots` of Spark were there for its
+    tasks when they were assigned last.
     """
 
     partitions: Sequence[PartitionLook] | None = None
@@ -121,6 +132,8 @@ class SourceLook(ConnectorLook):
     now: float = 0.0
     is_observed: bool = False
     position_age_s: float | None = None
+    events: EventsLook | None = None
+    slots: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.mirror.cluster_watch import ClusterWatch
+from sparkmirror.mirror.event_history import EventHistory
 from sparkmirror.mirror.event_log import EventLog
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup
@@ -87,6 +88,7 @@ class SourceRun:
         self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
         reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
         self._events = EventLog(on.flow, connector.name, on.worker_client)
+        self._history = EventHistory(on.flow, on.worker_client)
         self._progress = ProgressWatch(on.flow, reader, connector.name, self._is_copying, self._events.note)
         self._clusters = [
             ClusterWatch(on.flow, on.flow.source, connector.source_admin, note=self._events.note),
@@ -99,6 +101,7 @@ class SourceRun:
             self._source.thread,
             self._progress.thread,
             self._events.thread,
+            self._history.thread,
             self.limits.thread,
             *(cluster.thread for cluster in self._clusters),
             *(group.thread for group in lag_groups),
@@ -140,8 +143,8 @@ class SourceRun:
         return replace(reading, gone=source.topics_gone, up=up)
 
     def look(self) -> SourceLook:
-        failures = self.failures()
-        assignment = self._source.assignment
+        source, failures = self._source, self.failures()
+        assignment = source.assignment
         tasks = range(len(assignment or ()))
         of = SourceLook(
             *self._of,
@@ -149,6 +152,8 @@ class SourceRun:
             self.trouble(),
             clusters=[watch.seen() for watch in self._clusters],
             tasks={task: "failed" if task in failures else "running" for task in tasks},
+            events=self._history.look(),
+            slots=source.slots,
         )
         return self._progress.meter.look(of, assignment, time.monotonic())
 

@@ -146,6 +146,8 @@ class CopyJobs:
         self._connector = connector
         self._session = session
         self._slots_of = slots_of
+        self.slots: int | None = None
+        """Spark's slots for the tasks, when Spark was asked last; None before."""
         self._limits = limits
         self._log = flow_log(__name__, on.flow, connector.name)
         self._topic = progress_topic(on.flow.source)
@@ -246,7 +248,8 @@ class CopyJobs:
         """
         if self.job is None:
             return False
-        slots = max(self._slots_of(self._session.result()), 1)
+        self.slots = self._slots_of(self._session.result())
+        slots = max(self.slots, 1)
         partitions = sum(map(len, self._assignment))
         return min(self._connector.settings.tasks_max, partitions, slots) != len(self._assignment)
 
@@ -307,7 +310,7 @@ class CopyJobs:
         session = self._session.result()
         clients = (self._connector.consumers[0], self._connector.producers[0])
         session.require_private(client.connection for client in clients)
-        slots = self._slots_of(session)
+        slots = self.slots = self._slots_of(session)
         announced = Announced(self._number, announced_at, self._limits(), self._driver)
         assigner = partial(assign_by_load, load=load, previous=self._assignment)
         plans = task_plans(

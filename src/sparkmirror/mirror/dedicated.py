@@ -102,8 +102,7 @@ class MirrorMaker:
 
     def looks(self) -> list[ConnectorLook]:
         """What is known of every connector. Safe in any thread."""
-        connectors = [connector for run in self._runs.values() for connector in run.connectors]
-        return [look for connector in connectors if (look := connector.look())]
+        return [look for run in self._runs.values() for look in run.looks()]
 
     @property
     def is_started(self) -> bool:

@@ -10,6 +10,7 @@ import socket
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings
@@ -17,6 +18,7 @@ from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.kafka.worker_group import WorkerGroup
+from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.spark.session import Session
@@ -28,12 +30,18 @@ class FlowRun:
     def __init__(
         self, flow: FlowSettings, session: "Future[Session]", slots_of: Callable[[Session], int]
     ) -> None:
+        self._shown = flow.shown
         self._source = None if flow.source is None else SourceRun(flow, flow.source, session, slots_of)
         self.connectors: Sequence[ConnectorRun] = [
             HeartbeatRun(flow, flow.heartbeat),
             *([] if flow.checkpoint is None else [CheckpointRun(flow, flow.checkpoint)]),
             *([] if self._source is None else [self._source]),
         ]
+
+    def looks(self) -> list[ConnectorLook]:
+        """What is known of its connectors, with their settings. Safe in any thread."""
+        looks = [look for connector in self.connectors if (look := connector.look()) is not None]
+        return [replace(look, settings=self._shown.get(look.connector, {})) for look in looks]
 
     def start(self, may_run: Callable[[], bool] | None = None) -> None:
         """`may_run` is checked before each job of a connector; None where no election decides."""

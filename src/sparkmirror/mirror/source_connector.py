@@ -111,6 +111,11 @@ class SourceConnector:
         return None if running is None else running.assignment
 
     @property
+    def slots(self) -> int | None:
+        """Spark's slots for its tasks, when Spark was asked last. Safe in any thread."""
+        return self._copy_jobs.slots
+
+    @property
     def trouble(self) -> str | None:
         """The error that an operator must fix while the rest continues. Safe in any thread."""
         if self.thread.failure is not None:

@@ -16,9 +16,11 @@ from sparkmirror.ui import numbers
 from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
 from sparkmirror.ui.looks import Look, query
+from sparkmirror.view.events import events_matching
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.moves import group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import page_of
+from sparkmirror.view.tasks import tasks_of
 from sparkmirror.view.values import FlowView, MirrorView, State
 from sparkmirror.view.view_json import flow_of, topic_of
 from sparkmirror.view.words import Word, severity
@@ -26,6 +28,8 @@ from sparkmirror.view.words import Word, severity
 _ROWS: Final = 50
 _NEEDS_MAX: Final = 20
 _GROUPS_OF_TOPIC: Final = 20
+_TASKS_MAX: Final = 50
+_SETTINGS_MAX: Final = 120
 
 
 class Need(NamedTuple):
@@ -111,12 +115,30 @@ def _group(view: MirrorView, look: Look) -> dict[str, Any]:
     }
 
 
+def _events(view: MirrorView, look: Look) -> dict[str, Any]:
+    flow = flow_of(view, look.flow)
+    found = events_matching(flow, look.matching)
+    return {"flow": flow, "known": flow.events, "events": page_of(found, look.number, _ROWS)}
+
+
+def _connectors(view: MirrorView, look: Look) -> dict[str, Any]:
+    flow = flow_of(view, look.flow)
+    return {
+        "flow": flow,
+        "tasks": tasks_of(flow),
+        "tasks_max": _TASKS_MAX,
+        "settings_max": _SETTINGS_MAX,
+    }
+
+
 _CONTEXTS: Final = {
     "overview": _overview,
     "flow": _flow,
     "topic": _topic,
     "groups": _groups,
     "group": _group,
+    "events": _events,
+    "connectors": _connectors,
 }
 
 
@@ -172,6 +194,10 @@ def points_json(history: Sequence[HistoryPoint], made_at: float) -> str:
     return json.dumps(plot_points(history, made_at), separators=(",", ":"))
 
 
+def date_time(epoch_s: float) -> str:
+    return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
 def clock_time(epoch_s: float) -> str:
     return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%H:%M:%S UTC")
 
@@ -192,6 +218,7 @@ def _environment() -> Environment:
         "size": numbers.size,
         "latencies": numbers.latencies,
         "clock": clock_time,
+        "date": date_time,
         "shown": lambda name: printable(str(name)),
         "plural": lambda number, name: f"{number:,} {name}{'' if number == 1 else 's'}",
     }

@@ -22,6 +22,7 @@ def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response
         look.number,
         groups=parameters.get("groups", "").lower() == "true",
         partitions=parameters.get("partitions", "").lower() == "true",
+        events=parameters.get("events", "").lower() == "true",
         size=_size(parameters.get("size", "")),
     )
     try:

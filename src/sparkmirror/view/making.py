@@ -72,7 +72,9 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
     )
     known = {} if before is None else {topic.name: topic for topic in before.topics}
     topics = [topic for look in parts.sources for topic in topic_views(look, known)]
-    connectors = [ConnectorView(it.connector, it.kind, connector_state(it, topics)) for it in looks]
+    connectors = [
+        ConnectorView(it.connector, it.kind, connector_state(it, topics), it.settings) for it in looks
+    ]
     states = [it.state for it in connectors if _counts(it, topics)]
     words: Counter[Word] = Counter()
     for topic in topics:
@@ -96,6 +98,8 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
         max((_age(look) for look in parts.sources), default=None),
         any(look.is_observed for look in parts.sources),
         min((it.position_age_s for it in parts.sources if it.position_age_s is not None), default=None),
+        next((look.events for look in parts.sources if look.events is not None), None),
+        next((look.slots for look in parts.sources if look.slots is not None), None),
     )
 
 

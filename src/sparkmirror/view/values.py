@@ -7,11 +7,12 @@ seen to be where it is: `FlowView.age` tells how long ago. So a quiet topic is t
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from types import MappingProxyType
 from typing import NamedTuple
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.metrics.flow_history import HistoryPoint
-from sparkmirror.metrics.looks import GroupsLook, Latencies, PartitionLook
+from sparkmirror.metrics.looks import EventsLook, GroupsLook, Latencies, PartitionLook
 from sparkmirror.view.words import Word, severity
 
 
@@ -99,9 +100,12 @@ class ClusterView(NamedTuple):
 
 
 class ConnectorView(NamedTuple):
+    """`settings` are as they were written, without secrets; empty where they are not known."""
+
     name: ConnectorName
     kind: str
     state: State
+    settings: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +163,7 @@ class FlowView:
     """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
 
     `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
+    `events` is None where no source connector runs; `slots` are Spark's for the copy tasks.
     """
 
     flow: Flow
@@ -179,6 +184,8 @@ class FlowView:
     report_age_s: float | None
     is_observed: bool = False
     position_age_s: float | None = None
+    events: EventsLook | None = None
+    slots: int | None = None
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

@@ -9,6 +9,8 @@ from functools import partial
 from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
 
+from sparkmirror.storage.events import Event
+from sparkmirror.view.events import events_matching
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.moves import Answer, group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import Page, page_of
@@ -36,7 +38,7 @@ class Asked(NamedTuple):
     """What of a mirror is asked for: a flow by its name `A->B`, a topic of the source, and a page from 1 on.
 
     `matching` is a part of the names of topics or groups; `groups` asks for groups instead of topics,
-    `partitions` for the partitions of all topics.
+    `partitions` for the partitions of all topics, `events` for the last events, newest first.
     """
 
     flow: str | None = None
@@ -45,6 +47,7 @@ class Asked(NamedTuple):
     page: int = 1
     groups: bool = False
     partitions: bool = False
+    events: bool = False
     size: int = SIZE
 
 
@@ -102,6 +105,7 @@ def _flow(flow: FlowView, asked: Asked | None) -> Json:
         "heartbeat_age_seconds": _rounded(flow.heartbeat_age_s),
         "observed": flow.is_observed,
         "position_age_seconds": _rounded(flow.position_age_s),
+        "spark_slots": flow.slots,
         "connectors": [
             {"name": it.name, "kind": it.kind, "state": _state(it.state)} for it in flow.connectors
         ],
@@ -121,6 +125,9 @@ def _part(flow: FlowView, asked: Asked) -> Json:
         }
     if asked.groups:
         return {"groups": _groups(flow, asked)}
+    if asked.events:
+        found = events_matching(flow, asked.matching)
+        return {"events": _page(page_of(found, asked.page, asked.size), Event.to_json)}
     topics = [it for it in flow.worst_first if asked.matching in it.name]
     if asked.partitions:
         partitions = worst_first([it for topic in topics for it in topic.partitions])

@@ -16,6 +16,7 @@ from sparkmirror.metrics.stalls import STALLED_AFTER_S, StalledPartitions
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_status import FlowStatus, StatusReader
 from sparkmirror.mirror.cluster_watch import ClusterWatch
+from sparkmirror.mirror.event_history import EventHistory
 from sparkmirror.watch.group_watch import GroupWatch
 from sparkmirror.watch.observed_reports import ObservedReports, reported_by_tasks
 
@@ -58,6 +59,7 @@ class FlowWatch:
             ClusterWatch(flow.flow, flow.flow.source, source.source_admin),
             ClusterWatch(flow.flow, flow.flow.target, source.target_admin),
         ]
+        self._history = EventHistory(flow.flow, flow.worker_client)
         self._groups = None if flow.checkpoint is None else GroupWatch(flow.flow, flow.checkpoint)
         self._seen: _Seen | None = None
         self._known: dict[TopicPartition, tuple[PartitionLook, PartitionLook]] = {}
@@ -67,7 +69,12 @@ class FlowWatch:
     @property
     def threads(self) -> Sequence[PeriodicThread]:
         of_groups = () if self._groups is None else (self._groups.thread,)
-        return (self._thread, *of_groups, *(cluster.thread for cluster in self._clusters))
+        return (
+            self._thread,
+            self._history.thread,
+            *of_groups,
+            *(cluster.thread for cluster in self._clusters),
+        )
 
     @property
     def has_looked(self) -> bool:
@@ -94,7 +101,8 @@ class FlowWatch:
 
     def looks(self) -> list[ConnectorLook]:
         of_groups = [] if self._groups is None else [self._groups.look()]
-        return [self._source_look(), *of_groups, self._heartbeat_look()]
+        looks = [self._source_look(), *of_groups, self._heartbeat_look()]
+        return [replace(look, settings=self._flow.shown.get(look.connector, {})) for look in looks]
 
     def readings(self) -> list[ConnectorReading]:
         now, seen = time.monotonic(), self._seen
@@ -111,6 +119,7 @@ class FlowWatch:
             "source",
             None if seen is None else _trouble(seen.status),
             clusters=[watch.seen() for watch in self._clusters],
+            events=self._history.look(),
         )
         look = self._meter.look(of, None if seen is None else seen.assigned, now)
         if seen is None:

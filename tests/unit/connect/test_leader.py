@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -263,6 +264,7 @@ def test_an_ending_leader_publishes_unassigned(bench: Bench) -> None:
 
 def test_a_look_has_running_connectors_and_why_others_do_not_run(bench: Bench) -> None:
     config = {**CONFIG, "source.cluster.alias": "a", "target.cluster.alias": "b"}
+    config |= {"target.cluster.ssl.keystore.password": "planted", "topics": "${file:/kept:elsewhere}"}
     for name in ("running", "paused", "stopped"):
         bench.configs.put_connector(name, {**config, "name": name})
     bench.configs.put_connector("unusable", {**config, "bad": "x"})
@@ -274,7 +276,11 @@ def test_a_look_has_running_connectors_and_why_others_do_not_run(bench: Bench) -
     bench.configs.put_connector("new", config)
     bench.configs.put_connector("foreign", {**config, "connector.class": "FileStreamSink"})
     seen = {one.connector: one for one in bench.leader.looks()}
-    assert seen.pop(ConnectorName("MirrorSourceConnector")) is run.seen
+    assert all("planted" not in str(one.settings) for one in seen.values())
+    assert {one.settings["topics"] for one in seen.values()} == {"${file:/kept:elsewhere}"}
+    shown = seen.pop(ConnectorName("MirrorSourceConnector"))
+    assert replace(shown, settings={}) == run.seen
+    assert shown.settings["target.cluster.ssl.keystore.password"] == "[hidden]"
     standing = {name: one.standstill for name, one in seen.items() if isinstance(one, StandingLook)}
     assert standing == {"new": "starting", "paused": "paused", "stopped": "stopped", "unusable": "failed"}
     failed = seen[ConnectorName("unusable")]

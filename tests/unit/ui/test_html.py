@@ -6,9 +6,11 @@ from typing import Final
 import pytest
 
 from sparkmirror.domain.printable import printable
+from sparkmirror.metrics.looks import EventsLook
 from sparkmirror.ui.html import error_page, needs_of, page, part
 from sparkmirror.ui.looks import Look, look_of
 from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.tasks import tasks_of
 from sparkmirror.view.values import MirrorView
 from tests.support.mirror_looks import HOSTILE, behind, everything, look, source
 
@@ -19,6 +21,12 @@ LOOKS: Final = (
     Look("flow", FLOW, number=2),
     Look("topic", FLOW, "orders"),
     Look("groups", FLOW),
+    Look("events", FLOW),
+    Look("connectors", FLOW),
+    Look("events", "b->lab"),
+    Look("connectors", "b->lab"),
+    *(Look("events", FLOW, matching=name) for name in HOSTILE),
+    *(Look("groups", FLOW, matching=name) for name in HOSTILE),
     *(Look("topic", FLOW, name) for name in HOSTILE),
     *(Look("group", FLOW, name) for name in HOSTILE),
     *(Look("flow", FLOW, matching=name) for name in HOSTILE),
@@ -92,9 +100,13 @@ def test_pages_load_and_link_below_their_own_folder_only(view: MirrorView) -> No
 def test_hostile_names_are_shown_as_they_are(view: MirrorView) -> None:
     topics = Parsed(part(view, Look("flow", FLOW)) + part(view, Look("flow", FLOW, number=2))).text
     groups = Parsed(part(view, Look("groups", FLOW))).text
+    events = Parsed(part(view, Look("events", FLOW))).text
+    settings = Parsed(part(view, Look("connectors", FLOW))).text
     for name in HOSTILE:
         assert printable(name) in topics
         assert printable(name) in groups
+        assert events.count(printable(name)) >= 2
+        assert settings.count(printable(name)) >= 2
 
 
 def test_marks_that_turn_the_direction_are_written_out(view: MirrorView) -> None:
@@ -108,6 +120,32 @@ def test_errors_come_with_their_advice_and_the_worst_is_first(view: MirrorView) 
     assert "raise max.message.bytes of a.orders to 2097152" in text
     assert text.index("needs a person") < text.index("stalled") < text.index("retrying")
     assert [need.name for need in needs_of(view)][:2] == ["errors", "orders"]
+
+
+def test_events_are_found_by_their_text_and_have_dates(view: MirrorView) -> None:
+    text = Parsed(part(view, Look("events", FLOW, matching="orders-7"))).text
+    assert "2023-11-14 22:13:20 UTC" in text
+    assert "raise max.message.bytes" in text
+    assert "alert" not in text
+    assert "none runs here" in Parsed(part(view, Look("events", "b->lab"))).text
+
+
+def test_events_that_cannot_be_read_are_not_none() -> None:
+    for known, said in (
+        (EventsLook(), "Events are being read"),
+        (EventsLook(trouble="no right to READ"), "no right to READ"),
+        (EventsLook(()), "No event was written in the last 7 days"),
+    ):
+        of = view_of(Node("n", "1"), [source(look(), events=known)], 0.0)
+        assert said in Parsed(part(of, Look("events", FLOW))).text
+
+
+def test_tasks_have_their_partitions_and_slots(view: MirrorView) -> None:
+    text = Parsed(part(view, Look("connectors", FLOW))).text
+    assert "Spark slots for them2" in text
+    assert [task.number for task in tasks_of(view.flows[1])] == [0, 1]
+    assert sum(task.partitions for task in tasks_of(view.flows[1])) == 141
+    assert "No copy task runs now" in Parsed(part(view, Look("connectors", "b->lab"))).text
 
 
 def test_unknown_and_0_do_not_look_alike() -> None:

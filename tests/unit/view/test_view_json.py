@@ -70,6 +70,12 @@ def test_partitions_of_all_topics_come_worst_first() -> None:
     assert {it["topic"] for it in flow["partitions"]["items"]} == {"payments"}
 
 
+def test_events_come_newest_first() -> None:
+    (flow,) = answer(Asked("a->b", events=True, matching="orders-7"))["flows"]
+    (event,) = flow["events"]["items"]
+    assert (event["kind"], event["about"], flow["spark_slots"]) == ("failed", "orders-7", 2)
+
+
 def test_groups_are_asked_for_by_themselves() -> None:
     (flow,) = answer(Asked("a->b", groups=True, matching="behind"))["flows"]
     (group,) = flow["groups"]["items"]

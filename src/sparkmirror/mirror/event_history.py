@@ -1,0 +1,72 @@
+"""Reads a flow's last events from its events topic, on a thread of its own, while somebody looks at them."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Final
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.periodic import Job, PeriodicThread
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Flow
+from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.metrics.looks import EventsLook
+from sparkmirror.storage.events import Event, events_topic, parse_event
+
+_KEPT: Final = 500
+_INTERVAL_S: Final = 1.0
+_WAIT_S: Final = 0.1
+_LOOKED_AT_S: Final = 30.0
+_PAUSE_S: Final = 10.0
+
+Poll = Callable[[float], Iterable[LogRecord]]
+
+
+class EventHistory:
+    """`thread` reads; `look` is safe in any thread. Without anybody who looks, nothing is read."""
+
+    def __init__(
+        self,
+        flow: Flow,
+        settings: ConnectionSettings,
+        *,
+        poll: Poll | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`poll` replaces the reader: it returns the next records, none at the topic's end."""
+        tail = TopicTail(settings, events_topic(flow.source))
+        self._poll = poll or tail.poll
+        self._clock = clock
+        self._looked_at: float | None = None
+        self._paused_until = 0.0
+        self._events: deque[Event] = deque(maxlen=_KEPT)
+        self._look = EventsLook()
+        self.thread = PeriodicThread("event history", flow_log(__name__, flow), self._jobs, tail.close)
+
+    def _jobs(self) -> Iterable[Job]:
+        return (Job("read events", _INTERVAL_S, self.read),)
+
+    def look(self) -> EventsLook:
+        """What was read until now; the thread reads on for half a minute."""
+        self._looked_at = self._clock()
+        return self._look
+
+    def read(self) -> None:
+        """Called by the thread."""
+        now = self._clock()
+        if self._looked_at is None or now - self._looked_at > _LOOKED_AT_S or now < self._paused_until:
+            return
+        try:
+            count = 0
+            while records := list(self._poll(_WAIT_S)):
+                count += len(records)
+                self._events.extend(event for it in records if (event := parse_event(it)) is not None)
+        except SparkmirrorError as error:
+            self._look = replace(self._look, trouble=str(error))
+            self._paused_until = now + _PAUSE_S
+            return
+        if count or self._look.trouble or self._look.newest_first is None:
+            self._look = EventsLook(tuple(reversed(self._events)))

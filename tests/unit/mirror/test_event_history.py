@@ -1,0 +1,75 @@
+"""Events are read while somebody looks, and not otherwise."""
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.metrics.looks import EventsLook
+from sparkmirror.mirror.event_history import EventHistory
+from sparkmirror.storage.events import Event, EventKind
+
+
+class Topic:
+    def __init__(self) -> None:
+        self.waiting: list[LogRecord] = []
+        self.polls = 0
+        self.error: SparkmirrorError | None = None
+        self.now = 1000.0
+        connection = ConnectionSettings((("localhost", 1),))
+        flow = Flow(Alias("a"), Alias("b"))
+        self.history = EventHistory(flow, connection, poll=self._poll, clock=lambda: self.now)
+
+    def add(self, *numbers: int) -> None:
+        events = (Event(float(it), EventKind.STARTED, "c", "", "text", "node") for it in numbers)
+        self.waiting += [event.to_record() for event in events]
+
+    def read(self) -> list[float] | None:
+        """The times of the events that a look shows after a read."""
+        self.history.read()
+        known = self.history.look().newest_first
+        return None if known is None else [event.time for event in known]
+
+    def _poll(self, _timeout_s: float) -> list[LogRecord]:
+        self.polls += 1
+        if self.error is not None:
+            raise self.error
+        records, self.waiting = self.waiting, []
+        return records
+
+
+def test_nothing_is_read_while_nobody_looks() -> None:
+    topic = Topic()
+    topic.history.read()
+    assert topic.polls == 0
+    assert topic.history.look() == EventsLook()
+    topic.add(1, 2)
+    assert topic.read() == [2.0, 1.0]
+    topic.now += 31
+    before = topic.polls
+    topic.history.read()
+    assert topic.polls == before
+
+
+def test_the_last_events_are_kept_newest_first() -> None:
+    topic = Topic()
+    assert topic.read() is None
+    assert topic.read() == []
+    topic.add(*range(700))
+    topic.waiting.append(LogRecord(None, b"of a later version"))
+    known = topic.read()
+    assert known is not None
+    assert (known[0], known[-1], len(known)) == (699.0, 200.0, 500)
+
+
+def test_why_nothing_can_be_read_is_said_until_it_can() -> None:
+    topic = Topic()
+    topic.history.look()
+    topic.error = AuthorizationError("no right to READ")
+    assert topic.read() is None
+    assert topic.history.look() == EventsLook(None, "no right to READ")
+    topic.error = None
+    topic.read()
+    assert topic.polls == 1  # not at once again
+    topic.now += 10
+    assert topic.read() == []
+    assert topic.history.look().trouble is None
