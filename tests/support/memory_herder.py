@@ -45,6 +45,7 @@ class MemoryHerder:
         )
         self.key: bytes | None = b"a session key"
         self.log_levels: list[tuple[str, str]] = []
+        self.notes: list[tuple[str, str]] = []
         self._ran: set[str] = set()
         self._changing = threading.Lock()
         self._configs: dict[str, ConnectorConfig] = {}
@@ -132,6 +133,10 @@ class MemoryHerder:
             again = replace(status.connector, state=State.RESTARTING)
             tasks = dict.fromkeys(status.tasks, again) if include_tasks else status.tasks
             return ConnectorStatus(name, again, tasks)
+
+    def note(self, name: str, text: str) -> None:
+        with self._leading():
+            self.notes.append((name, text))
 
     def restart_task(self, name: str, task: int) -> None:
         with self._leading():

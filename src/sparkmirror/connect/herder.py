@@ -201,6 +201,11 @@ class Herder:
                 self._leader.restart(name)
             return planned
 
+    def note(self, name: str, text: str) -> None:
+        with self._leading():
+            if name in self._configs.connectors:
+                self._leader.note(name, text)
+
     def restart_task(self, name: str, task: int) -> None:
         with self._leading():
             if name not in self._configs.connectors:

@@ -26,6 +26,7 @@ from sparkmirror.mirror.connector_runs import ConnectorRun
 
 _log = logging.getLogger(__name__)
 
+_NOTES_MAX: Final = 20
 _TASK_CLASS: Final = "task.class"
 _KINDS: Final[Mapping[str, ConnectorKind]] = {
     "MirrorSource": "source",
@@ -74,6 +75,8 @@ class Leader:
         self._seen = ConnectConfigs()
         self._lock = threading.Lock()
         self._to_restart: set[str] = set()
+        self._to_note: dict[str, list[str]] = {}
+        """What was asked of connectors that do not run now."""
         self._shown: dict[str, tuple[ConnectorConfig, Mapping[str, str]]] = {}
         """The configs of connectors without their secrets."""
 
@@ -81,6 +84,17 @@ class Leader:
         """Restart at the next `reconcile`. Safe in any thread."""
         with self._lock:
             self._to_restart.add(name)
+
+    def note(self, name: str, text: str) -> None:
+        """Add to the connector's events; to those of its next run if it has none. Safe in any thread."""
+        started = self._started.get(name)
+        if started is not None and started.run is not None:
+            started.run.note(text)
+            return
+        with self._lock:
+            waiting = self._to_note.setdefault(name, [])
+            waiting.append(text)
+            del waiting[:-_NOTES_MAX]
 
     def reconcile(self, generation: int, *, whole: bool = True) -> None:
         """Start, stop and replace connectors by their configs; publish tasks and states. Raises KafkaError.
@@ -170,6 +184,10 @@ class Leader:
             _log.error("%s: failed to start: %s", name, error)
             started.trace = str(error)
             return
+        with self._lock:
+            notes = self._to_note.pop(name, [])
+        for text in notes:
+            started.run.note(text)
         _log.info("%s: starting", name)
         start_all(started.run.threads, self._leads)
 

@@ -30,6 +30,7 @@ from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.spark.session import Session
+from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.progress import ProgressReader, progress_topic
 
 _TASK_INDEX: Final = "task.index"
@@ -61,6 +62,10 @@ class ConnectorRun(Protocol):
 
     def topics(self) -> Collection[str]:
         """The topics on the target that it has written to (KIP-558)."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Add to its events that somebody asked for something; nothing where it has no events."""
         ...
 
     def reading(self) -> ConnectorReading | None:
@@ -136,6 +141,9 @@ class SourceRun:
     def topics(self) -> Collection[str]:
         return self._progress.written_topics()
 
+    def note(self, text: str) -> None:
+        self._events.note(EventKind.ACTION, text)
+
     def reading(self) -> SourceReading:
         source, now = self._source, time.monotonic()
         reading = self._progress.meter.reading(self._of, source.assignment, self.failures(), now)
@@ -181,6 +189,9 @@ class CheckpointRun:
     def topics(self) -> Collection[str]:
         return self._checkpoints.written_topics
 
+    def note(self, text: str) -> None:
+        pass
+
     def reading(self) -> CheckpointReading:
         return self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
 
@@ -211,6 +222,9 @@ class HeartbeatRun:
 
     def topics(self) -> Collection[str]:
         return self._heartbeats.written_topics
+
+    def note(self, text: str) -> None:
+        pass
 
     def reading(self) -> HeartbeatReading:
         beats = self._heartbeats
@@ -244,6 +258,9 @@ class IdleRun:
 
     def topics(self) -> Collection[str]:
         return ()
+
+    def note(self, text: str) -> None:
+        pass
 
     def reading(self) -> None:
         return None

@@ -38,6 +38,8 @@ class EventKind(Enum):
     REPORTING = "reporting"
     CLUSTER_DOWN = "cluster-down"
     CLUSTER_UP = "cluster-up"
+    ACTION = "action"
+    """Somebody asked for it; the text says who."""
     DROPPED = "dropped"
     """There were too many events to be written."""
 

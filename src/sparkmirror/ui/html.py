@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from functools import cache
 from itertools import chain
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
@@ -13,6 +14,7 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.printable import printable
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.ui import numbers
+from sparkmirror.ui.actions import ACTIONS, Action
 from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
 from sparkmirror.ui.looks import Look, query
@@ -42,20 +44,27 @@ class Need(NamedTuple):
     link: str
 
 
-def page(view: MirrorView, look: Look) -> str:
+def page(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
     """The whole page. Raises LookupError with a text for the user."""
-    return _environment().get_template("page.html").render(look=look, view=view, part=part(view, look))
+    content = part(view, look, may_act=may_act)
+    return _environment().get_template("page.html").render(look=look, view=view, part=content)
 
 
-def part(view: MirrorView, look: Look) -> str:
-    """What of the page changes. Raises LookupError with a text for the user."""
-    context = {"view": view, "look": look, **_CONTEXTS[look.page](view, look)}
+def part(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
+    """What of the page changes, with links to actions if the user may. Raises LookupError with a text."""
+    context = {"view": view, "look": look, "may_act": may_act, **_CONTEXTS[look.page](view, look)}
     return _environment().get_template(f"{look.page}.html").render(context)
 
 
 def error_page(look: Look, message: str) -> str:
     """A page that says why there is nothing to see, and looks again."""
-    content = _environment().get_template("error.html").render(message=message)
+    content = _environment().get_template("error.html").render(message=message, look=look)
+    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+
+
+def act_page(look: Look, action: Action, token: str) -> str:
+    """Asks whether a connector should be changed; `token` makes the form good for one use."""
+    content = _environment().get_template("act.html").render(look=look, action=action, token=token)
     return _environment().get_template("page.html").render(look=look, view=None, part=content)
 
 
@@ -229,6 +238,8 @@ def _environment() -> Environment:
         "bytes_of": lambda point: point.byte_rate,
         "points_json": points_json,
         "query": query,
+        "actions": tuple(ACTIONS),
+        "action_query": lambda flow, name, action: urlencode({"flow": flow, "name": name, "action": action}),
         "spark_width": WIDTH,
         "spark_height": HEIGHT,
         "unknown": numbers.UNKNOWN,

@@ -7,7 +7,7 @@ for that: its first line is the time it is of.
 import json
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Hashable
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -21,9 +21,10 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from sparkmirror.domain.connect import ConnectError
+from sparkmirror.ui.actions import Actions, OnceTokens, action_of, form_of, require_own_page
 from sparkmirror.ui.current_view import CurrentView
-from sparkmirror.ui.html import clock_time, error_page, page, part
-from sparkmirror.ui.looks import PAGES, Look, look_of
+from sparkmirror.ui.html import act_page, clock_time, error_page, page, part
+from sparkmirror.ui.looks import PAGES, Look, look_of, query
 from sparkmirror.ui.static_files import static_response
 from sparkmirror.ui.streams import Part, Streams
 
@@ -41,9 +42,10 @@ _HEADERS: Final = {
     "Content-Security-Policy": _POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    "Referrer-Policy": "no-referrer",
+    "Referrer-Policy": "same-origin",
 }
 _GZIP_LEVEL: Final = 5
+_NO_ACTIONS: Final = "These pages may change nothing: that needs a login as an administrator, or ui.actions"
 
 
 async def run_here(_request: Request, action: Callable[[], Response]) -> Response:
@@ -52,9 +54,13 @@ async def run_here(_request: Request, action: Callable[[], Response]) -> Respons
 
 
 class PagesResource:
-    def __init__(self, view: CurrentView, run: Run) -> None:
+    """`actions` is None where the pages can only be read."""
+
+    def __init__(self, view: CurrentView, run: Run, actions: Actions | None = None) -> None:
         self._view = view
         self._run = run
+        self._actions = actions
+        self._forms = OnceTokens()
         self._streams = Streams()
 
     def routes(self) -> list[Route]:
@@ -65,9 +71,13 @@ class PagesResource:
             "/ui/live/{page}": self._live,
             "/ui/static/{file}": _static,
         }
+        acting = _Served(self._act, ("GET", "HEAD", "POST"))
         return [
-            Route(path, GZipMiddleware(_Served(handler), compresslevel=_GZIP_LEVEL))
-            for path, handler in served.items()
+            Route("/ui/act", acting),
+            *(
+                Route(path, GZipMiddleware(_Served(handler), compresslevel=_GZIP_LEVEL))
+                for path, handler in served.items()
+            ),
         ]
 
     async def _index(self, request: Request) -> Response:
@@ -81,31 +91,56 @@ class PagesResource:
 
     async def _whole(self, request: Request, look: Look) -> Response:
         try:
-            return await self._run(request, partial(self._rendered, look))
+            return await self._run(request, partial(self._rendered, look, may_act=self._may_act(request)))
         except ConnectError as error:
             return HTMLResponse(error_page(look, str(error)), error.status)
         except TimeoutError:
             return HTMLResponse(error_page(look, "The leader did not respond in time"), 504)
 
-    def _rendered(self, look: Look) -> Response:
+    def _may_act(self, request: Request) -> bool:
+        return self._actions is not None and self._actions.are_allowed(request)
+
+    async def _act(self, request: Request) -> Response:
+        if self._actions is None or not self._may_act(request):
+            raise ConnectError(HTTPStatus.FORBIDDEN, _NO_ACTIONS)
+        if request.method != "POST":
+            look, action = look_of("act", request.query_params), action_of(request.query_params)
+            token = self._forms.make(_purpose(request, action.name, look.name))
+            return HTMLResponse(act_page(look, action, token))
+        require_own_page(request)
+        form = await form_of(request)
+        look = Look("act", form.flow, form.connector)
         try:
-            return HTMLResponse(page(self._view.get(), look))
+            form.require_typed()
+            self._forms.take(form.token, _purpose(request, form.action.name, form.connector))
+            await self._actions.act(request, form.action.name, form.connector)
+        except ConnectError as error:
+            return HTMLResponse(error_page(look, str(error)), error.status)
+        except TimeoutError:
+            return HTMLResponse(error_page(look, "The leader did not respond in time"), 504)
+        return RedirectResponse(f"connectors?{query(form.flow)}", HTTPStatus.SEE_OTHER)
+
+    def _rendered(self, look: Look, *, may_act: bool) -> Response:
+        try:
+            return HTMLResponse(page(self._view.get(), look, may_act=may_act))
         except LookupError as error:
             return HTMLResponse(error_page(look, str(error.args[0])), HTTPStatus.NOT_FOUND)
 
     async def _one_part(self, request: Request) -> Response:
+        made = partial(self._rendered_part, _look(request), may_act=self._may_act(request))
         try:
-            return await self._run(request, partial(self._rendered_part, _look(request)))
+            return await self._run(request, made)
         except (ConnectError, TimeoutError) as error:
             status = error.status if isinstance(error, ConnectError) else HTTPStatus.GATEWAY_TIMEOUT
             return Response(str(error), status, media_type="text/plain")
 
-    def _rendered_part(self, look: Look) -> Response:
+    def _rendered_part(self, look: Look, *, may_act: bool) -> Response:
         view = self._view.get()
         try:
-            return Response(f"{clock_time(view.made_at)}\n{part(view, look)}", media_type="text/html")
+            html = part(view, look, may_act=may_act)
         except LookupError as error:
             return Response(str(error.args[0]), HTTPStatus.NOT_FOUND, media_type="text/plain")
+        return Response(f"{clock_time(view.made_at)}\n{html}", media_type="text/html")
 
     async def _live(self, request: Request) -> Response:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -143,15 +178,20 @@ def _message(text: str) -> str:
         return text
 
 
+def _purpose(request: Request, action: str, connector: str) -> Hashable:
+    return action, connector, request.headers.get("authorization")
+
+
 async def _static(request: Request) -> Response:
     return static_response(request, request.path_params["file"])
 
 
 class _Served:
-    """Runs a handler for GET and HEAD, and adds the headers that pages need."""
+    """Runs a handler for some verbs, and adds the headers that pages need."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, verbs: Collection[str] = ("GET", "HEAD")) -> None:
         self._handler = handler
+        self._verbs = verbs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
@@ -166,8 +206,8 @@ class _Served:
         await response(scope, receive, send_with_headers)
 
     async def _response(self, request: Request) -> Response:
-        if request.method not in ("GET", "HEAD"):
-            return Response("Pages can be read only", 405, headers={"Allow": "GET, HEAD"})
+        if request.method not in self._verbs:
+            return Response("Pages can be read only", 405, headers={"Allow": ", ".join(self._verbs)})
         return await _answered(self._handler, request)
 
 

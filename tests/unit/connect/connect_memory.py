@@ -65,6 +65,7 @@ class Run:
         self.needs: str | None = None
         self.written: set[str] = set()
         self.seen: ConnectorLook | None = None
+        self.notes: list[str] = []
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return self.shares
@@ -77,6 +78,9 @@ class Run:
 
     def topics(self) -> set[str]:
         return self.written
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def reading(self) -> ConnectorReading | None:
         return None

@@ -286,3 +286,17 @@ def test_a_look_has_running_connectors_and_why_others_do_not_run(bench: Bench) -
     failed = seen[ConnectorName("unusable")]
     assert (failed.flow, failed.kind) == (Flow(Alias("a"), Alias("b")), "source")
     assert "can't be used" in (failed.trouble or "")
+
+
+def test_who_asked_is_told_to_the_run_or_to_the_next_one(bench: Bench) -> None:
+    bench.configs.put_connector("one", {**CONFIG, "name": "one"})
+    bench.reconcile()
+    bench.leader.note("one", "restart, asked for by 'ops'")
+    assert bench.runs[0].notes == ["restart, asked for by 'ops'"]
+    bench.configs.put_target_state("one", TargetState.PAUSED)
+    bench.reconcile()
+    for number in range(30):
+        bench.leader.note("one", f"resume {number}")
+    bench.configs.put_target_state("one", TargetState.RUNNING)
+    bench.reconcile()
+    assert bench.runs[-1].notes == [f"resume {number}" for number in range(10, 30)]

@@ -23,6 +23,7 @@ from sparkmirror.connect.rest.herder_protocol import Herder
 from sparkmirror.connect.rest.internal_requests import InternalRequests
 from sparkmirror.connect.rest.loggers import LoggersResource
 from sparkmirror.connect.rest.login_settings import accepted_logins
+from sparkmirror.connect.rest.page_actions import PageActions
 from sparkmirror.connect.rest.paths import CanonicalPaths
 from sparkmirror.connect.rest.response_headers import CrossOrigin, ResponseHeaders, SafeContent
 from sparkmirror.connect.rest.responses import error_response, http_error
@@ -69,17 +70,18 @@ def routes(
 ) -> tuple[list[Route], list[Route]]:
     """The routes for every client, and those for administrators."""
     calls = HerderCalls(Forwarder(settings.tls), lambda: node.herder.leader_url, leader_found_s)
+    actions = PageActions(node.herder, calls, is_on=settings.pages_may_act)
     internal = InternalRequests(node.herder, settings.verification_algorithms)
     main = [
         *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),
         *PluginsResource(node.plugins, calls).routes(),
         *WorkerInfoResource(node.herder, node.metrics, calls).routes(),
-        *([] if node.view is None else _view_routes(node.view, calls)),
+        *([] if node.view is None else _view_routes(node.view, calls, actions)),
     ]
     return main, LoggersResource(node.herder, node.log_levels, calls).routes()
 
 
-def _view_routes(view: CurrentView, calls: HerderCalls) -> list[Route]:
+def _view_routes(view: CurrentView, calls: HerderCalls, actions: PageActions) -> list[Route]:
     """The leader has the view: other nodes forward to it."""
 
     def on_leader(request: Request, action: Callable[[], Response]) -> Awaitable[Response]:
@@ -90,7 +92,7 @@ def _view_routes(view: CurrentView, calls: HerderCalls) -> list[Route]:
 
     return [
         Route("/mirror", Endpoint({"GET": mirror}, consumes_json=False)),
-        *PagesResource(view, on_leader).routes(),
+        *PagesResource(view, on_leader, actions).routes(),
     ]
 
 

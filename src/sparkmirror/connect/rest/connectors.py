@@ -26,6 +26,7 @@ from sparkmirror.connect.rest.request_bodies import (
     read_body,
     require_same_name,
 )
+from sparkmirror.connect.rest.requested import requested
 from sparkmirror.connect.rest.responses import (
     empty_response,
     encoded_response,
@@ -36,6 +37,7 @@ from sparkmirror.connect.rest.responses import (
 from sparkmirror.connect.rest.rest_settings import TopicTracking
 from sparkmirror.domain.connect import ConnectError, ConnectorConfig, ConnectorInfo, TargetState
 
+_VERBS: Final = {TargetState.PAUSED: "pause", TargetState.RUNNING: "resume", TargetState.STOPPED: "stop"}
 _ALTERED: Final = "The offsets for this connector have been altered successfully"
 _RESET: Final = "The offsets for this connector have been reset successfully"
 _TRACKING_OFF: Final = "Topic tracking is disabled."
@@ -170,6 +172,7 @@ class ConnectorsResource:
         only_failed = flag(request, "onlyFailed", default=False)
 
         def restart() -> Response:
+            self._herder.note(name, requested("restart", request))
             status = self._herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
             if not include_tasks and not only_failed:
                 return empty_response(HTTPStatus.NO_CONTENT)
@@ -189,7 +192,13 @@ class ConnectorsResource:
 
     async def _change_state(self, request: Request, state: TargetState, status: HTTPStatus) -> Response:
         name = parameter(request, "connector")
-        return await self._done(request, status, lambda: self._herder.change_state(name, state))
+
+        def change() -> None:
+            # Before it is done: a connector that has stopped has no events.
+            self._herder.note(name, requested(_VERBS[state], request))
+            self._herder.change_state(name, state)
+
+        return await self._done(request, status, change)
 
     async def _tasks(self, request: Request) -> Response:
         name = parameter(request, "connector")

@@ -1,0 +1,71 @@
+"""Carries out what the pages' forms ask for, by the REST API's own calls and with its rights."""
+
+import json
+from functools import partial
+from http import HTTPStatus
+from typing import Final, NamedTuple
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sparkmirror.connect.rest.authentication import Role, login_of
+from sparkmirror.connect.rest.herder_calls import HerderCalls
+from sparkmirror.connect.rest.herder_protocol import Herder
+from sparkmirror.connect.rest.paths import encoded
+from sparkmirror.connect.rest.requested import requested
+from sparkmirror.connect.rest.responses import empty_response
+from sparkmirror.domain.connect import ConnectError, TargetState
+
+
+class _Call(NamedTuple):
+    """A request of the REST API, and the state that it sets; None for a restart."""
+
+    method: str
+    path: str
+    state: TargetState | None
+    query: bytes = b""
+
+
+_CALLS: Final = {
+    "pause": _Call("PUT", "pause", TargetState.PAUSED),
+    "resume": _Call("PUT", "resume", TargetState.RUNNING),
+    "stop": _Call("PUT", "stop", TargetState.STOPPED),
+    "restart": _Call("POST", "restart", None, b"includeTasks=true"),
+}
+
+
+class PageActions:
+    """`is_on`: the API authenticates, or only this machine reaches it and its owner wants actions."""
+
+    def __init__(self, herder: Herder, calls: HerderCalls, *, is_on: bool) -> None:
+        self._herder = herder
+        self._calls = calls
+        self._is_on = is_on
+
+    def are_allowed(self, request: Request) -> bool:
+        return self._is_on and login_of(request.scope).role is Role.ADMIN
+
+    async def act(self, request: Request, action: str, connector: str) -> None:
+        call = _CALLS[action]
+        path = f"/connectors/{encoded(connector)}/{call.path}"
+        sent = {**request.scope, "method": call.method, "path": path, "query_string": call.query}
+        done = partial(self._done, call, connector, requested(action, request))
+        response = await self._calls.run_on_leader(Request(sent), b"", done)
+        if response.status_code >= HTTPStatus.BAD_REQUEST:
+            raise ConnectError(HTTPStatus(response.status_code), _message(response))
+
+    def _done(self, call: _Call, connector: str, note: str) -> Response:
+        # Before it is done: a connector that has stopped has no events.
+        self._herder.note(connector, note)
+        if call.state is None:
+            self._herder.restart(connector, include_tasks=True, only_failed=False)
+        else:
+            self._herder.change_state(connector, call.state)
+        return empty_response(HTTPStatus.NO_CONTENT)
+
+
+def _message(response: Response) -> str:
+    try:
+        return str(json.loads(bytes(response.body))["message"])
+    except (ValueError, KeyError, TypeError):
+        return f"The leader refused it with {response.status_code}"
