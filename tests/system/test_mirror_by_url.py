@@ -1,6 +1,13 @@
 """`lag` and `status` of a URL: a real server, the real commands, basic authentication and TLS."""
 
 import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -179,3 +186,51 @@ def _secured(folder: Path) -> RestSettings:
         "java.security.auth.login.config": str(folder / "jaas.conf"),
     }
     return rest_settings(Properties(properties), {})
+
+
+def test_top_shows_tables_in_a_terminal_until_it_is_quit(mirror: Mirror, url: str) -> None:
+    mirror.looks = [source(look("orders"), behind("payments", 0, 70, 5))]
+    program = Path(sys.executable).with_name("sparkmirror")
+    leading, following = pty.openpty()
+    termios.tcsetwinsize(following, (40, 160))
+    process = subprocess.Popen(
+        [program, "top", url],
+        stdin=following,
+        stdout=following,
+        stderr=following,
+        env={**os.environ, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"},
+        start_new_session=True,
+    )
+    os.close(following)
+    try:
+        seen = _read_until(leading, b"payments")
+        assert b"catching up" in seen
+        os.write(leading, b"q")
+        _read_until(leading, None)
+        assert process.wait(30) == 0
+    finally:
+        process.kill()
+        process.wait()
+        os.close(leading)
+
+
+def _read_until(terminal: int, text: bytes | None) -> bytes:
+    """What the terminal got; to its end without a text. Fails after a minute."""
+    seen, deadline = b"", time.monotonic() + 60
+    while text is None or text not in seen:
+        left_s = deadline - time.monotonic()
+        assert left_s > 0, seen[-3000:]
+        if select.select([terminal], [], [], left_s)[0]:
+            try:
+                seen += os.read(terminal, 65536)
+            except OSError:  # nobody has the other side open any more
+                assert text is None, seen[-3000:]
+                break
+    return seen
+
+
+def test_top_needs_a_terminal_and_one_mirror(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["top", url]) == 2
+    assert "needs a terminal" in capsys.readouterr().err
+    assert main(["top"]) == 2
+    assert "name a FILE, a URL or a --context" in capsys.readouterr().err

@@ -18,6 +18,7 @@ GROUPS: Final = {
         "run": Command("run", "mirror clusters as configured in an mm2.properties"),
         "plan": Command("plan.command", "what a mirror would do, and what blocks it"),
         "status": Command("status", "how a mirror is: flows, lag, failures, groups"),
+        "top": Command("top.command", "what a mirror does now, in the terminal"),
         "watch": Command("watch", "pages and metrics of a mirror anywhere, Java's included"),
         "lag": Command("lag", "how far a mirror is behind; wait until it has caught up"),
         "events": Command("events", "what happened: starts, failures, incidents, outages"),

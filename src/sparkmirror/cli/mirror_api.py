@@ -56,7 +56,7 @@ class MirrorApi:
 
     def flows(self) -> list[str]:
         """Their names, `A->B`."""
-        return [str(_flow_name(it)) for it in self._asked({})["flows"]]
+        return [str(_flow_name(it)) for it in self.asked({})["flows"]]
 
     def flow(self, name: str) -> SeenFlow:
         """With all its partitions, however many answers they take."""
@@ -74,9 +74,10 @@ class MirrorApi:
 
     def _parsed(self, name: str, page: int) -> "_Answer":
         parameters = {"flow": name, "partitions": "true", "size": str(SIZE_MAX), "page": str(page)}
-        return self._shaped(lambda: _answer(self._asked(parameters)))
+        return self._shaped(lambda: _answer(self.asked(parameters)))
 
-    def _asked(self, parameters: Mapping[str, str]) -> Json:
+    def asked(self, parameters: Mapping[str, str]) -> Json:
+        """The answer as it is, of a mirror."""
         try:
             found = self._rest.mirror(parameters)
         except ConnectRefusedError as error:

@@ -14,23 +14,31 @@ from sparkmirror.view.view_json import SIZE, SIZE_MAX, Asked, view_json
 
 def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response:
     """Raises ConnectError for a flow or topic that is not there."""
-    look = look_of("mirror", parameters)
-    asked = Asked(
-        look.flow or None,
-        parameters.get("topic") or None,
-        look.matching,
-        look.number,
-        groups=parameters.get("groups", "").lower() == "true",
-        partitions=parameters.get("partitions", "").lower() == "true",
-        events=parameters.get("events", "").lower() == "true",
-        size=_size(parameters.get("size", "")),
-    )
     try:
-        content = view_json(view, asked)
+        content = view_json(view, asked_of(parameters))
     except LookupError as error:
         raise ConnectError(HTTPStatus.NOT_FOUND, str(error.args[0])) from error
     # Names may hold half a surrogate pair: as an escape it is JSON still.
     return Response(json.dumps(content, separators=(",", ":")), media_type="application/json")
+
+
+def asked_of(parameters: Mapping[str, str]) -> Asked:
+    """Whatever can't be meant is as if it were not there."""
+    look = look_of("mirror", parameters)
+
+    def flag(key: str) -> bool:
+        return parameters.get(key, "").lower() == "true"
+
+    return Asked(
+        look.flow or None,
+        parameters.get("topic") or None,
+        look.matching,
+        look.number,
+        groups=flag("groups"),
+        partitions=flag("partitions"),
+        events=flag("events"),
+        size=_size(parameters.get("size", "")),
+    )
 
 
 def _size(text: str) -> int:

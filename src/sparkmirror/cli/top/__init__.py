@@ -1,0 +1,1 @@
+"""`sparkmirror top`: what a mirror does now, as tables in a terminal."""
