@@ -9,7 +9,7 @@ import threading
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
@@ -32,8 +32,30 @@ _LAGS_KEPT: Final = 4
 _NO_INCIDENTS: Mapping[str, int] = {}
 
 
+class _Counted(Protocol):
+    """Totals of a partition. A new count of `PartitionProgress` is added here and to `_Counts`."""
+
+    @property
+    def records(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def latency(self) -> LatencyHistogram: ...
+
+    @property
+    def lost(self) -> int: ...
+
+    @property
+    def looped(self) -> int: ...
+
+    @property
+    def incidents(self) -> Mapping[str, int]: ...
+
+
 class _Counts(NamedTuple):
-    """Totals of a partition up to some time. A new count of `PartitionProgress` is added here."""
+    """Totals of a partition up to some time."""
 
     records: int = 0
     bytes: int = 0
@@ -42,17 +64,25 @@ class _Counts(NamedTuple):
     looped: int = 0
     incidents: Mapping[str, int] = _NO_INCIDENTS
 
-    def plus(self, report: PartitionProgress | None) -> "_Counts":
+    def plus(self, report: PartitionProgress | None) -> _Counted:
+        """Of a partition whose task was never restarted, what the report itself counts."""
         if report is None:
             return self
-        return _Counts(
-            self.records + report.records,
-            self.bytes + report.bytes,
-            self.latency.merged(report.latency) if self.latency.counts else report.latency,
-            self.lost + report.lost,
-            self.looped + report.looped,
-            Counter(self.incidents) + Counter(report.incidents) if self.incidents else report.incidents,
-        )
+        return report if self is _NOTHING else _summed(self, report)
+
+
+def _summed(counts: _Counts, report: PartitionProgress) -> _Counts:
+    return _Counts(
+        counts.records + report.records,
+        counts.bytes + report.bytes,
+        counts.latency.merged(report.latency) if counts.latency.counts else report.latency,
+        counts.lost + report.lost,
+        counts.looped + report.looped,
+        Counter(counts.incidents) + Counter(report.incidents) if counts.incidents else report.incidents,
+    )
+
+
+_NOTHING: Final = _Counts()
 
 
 class _Moment(NamedTuple):
@@ -63,7 +93,7 @@ class _Moment(NamedTuple):
     report: PartitionProgress | None
 
     @property
-    def counts(self) -> _Counts:
+    def counts(self) -> _Counted:
         return self.earlier.plus(self.report)
 
 
@@ -86,7 +116,7 @@ class _Partition:
     def __init__(self) -> None:
         self.report: PartitionProgress | None = None
         self.error_since: float | None = None
-        self.earlier = _Counts()
+        self.earlier: _Counts = _NOTHING
         self.last: _Moment | None = None
         """Before the last report with new records."""
         self.windows: list[_Moment] = []
@@ -103,7 +133,7 @@ class _Partition:
         before = self.report
         moment = _Moment(now, self.earlier, before)
         if before is not None and _is_restarted(report, before):
-            self.earlier = self.earlier.plus(before)
+            self.earlier = _summed(self.earlier, before)
             before = None
         if report.records > (before.records if before else 0):
             self.last = moment
@@ -128,7 +158,7 @@ class _Partition:
             self.lags.append((now, lag))
 
     @property
-    def counts(self) -> _Counts:
+    def counts(self) -> _Counted:
         return self.earlier.plus(self.report)
 
     def reading(self, task: int, now: float, cut_off_since: float | None) -> PartitionReading:
@@ -165,22 +195,25 @@ class _Partition:
         report, counts = self.report, self.counts
         assert report is not None
         began = next((moment for moment in self.windows if not is_over(moment.at, now)), None)
+        before = counts if began is None else began.counts
+        began_at = now if began is None else began.at
         look = PartitionLook(
             report.source,
             task,
             report,
             is_silent=is_silent,
             is_stalled=is_stalled,
+            record_rate=rate(counts.records - before.records, began_at, now),
+            byte_rate=rate(counts.bytes - before.bytes, began_at, now),
             lag_s=self.lag_s(now),
             error_for_s=None if self.error_since is None else now - self.error_since,
             quiet_since=None if self.end is None else self.end_since,
             motion=self._motion(now),
+            latencies=None if began is None else Latencies(counts.latency, before.latency),
             incidents=counts.incidents,
             lost=counts.lost,
         )
-        if began is not None:
-            return _with_speed(look, began, counts, now)
-        if report.lag == 0 and report.error is None:
+        if began is None and report.lag == 0 and report.error is None:
             self.idle = look
         return look
 
@@ -214,15 +247,6 @@ class _Partition:
     def _unsure_since(self, cut_off_since: float | None) -> float | None:
         moments = [moment for moment in (cut_off_since, self.error_since) if moment is not None]
         return min(moments, default=None)
-
-
-def _with_speed(look: PartitionLook, began: _Moment, counts: _Counts, now: float) -> PartitionLook:
-    before = began.counts
-    return look._replace(
-        record_rate=rate(counts.records - before.records, began.at, now),
-        byte_rate=rate(counts.bytes - before.bytes, began.at, now),
-        latencies=Latencies(counts.latency, before.latency),
-    )
 
 
 def _grown(lag_s: float | None, unsure_since: float | None, now: float) -> float | None:
@@ -345,7 +369,7 @@ class SourceMeter:
     def look(self, of: SourceLook, assigned: Assignment | None, now: float) -> SourceLook:
         """`of` with the assigned partitions, and what is known of all. `now` is of `take`'s clock."""
         with self._lock:
-            every = [partition.counts for partition in self._partitions.values()]
+            ill = [self._partitions[source].counts for source in self._with_incidents]
             return replace(
                 of,
                 partitions=None
@@ -356,8 +380,8 @@ class SourceMeter:
                 now=now,
                 report_age_s=None if self._taken_at is None else now - self._taken_at,
                 history=self._history.points(now),
-                incidents=_added_up(counts.incidents for counts in every),
-                lost=sum(counts.lost for counts in every),
+                incidents=_added_up(counts.incidents for counts in ill),
+                lost=sum(counts.lost for counts in ill),
             )
 
     def _look(self, task: int, source: TopicPartition, now: float) -> PartitionLook:

@@ -4,7 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram
@@ -14,6 +14,8 @@ from sparkmirror.view.connectors import connector_state
 from sparkmirror.view.topics import lag_of, left_of, speed_of, topic_views, worst_state
 from sparkmirror.view.values import ClusterView, ConnectorView, FlowView, MirrorView, TopicView
 from sparkmirror.view.words import Word
+
+_LATENCY_KEPT_S: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,15 +81,17 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
     words: Counter[Word] = Counter()
     for topic in topics:
         words.update(topic.words)
+    now = max((look.now for look in parts.sources), default=0.0)
+    is_kept = before is not None and 0 <= now - before.latency_at < _LATENCY_KEPT_S
     return FlowView(
         flow,
-        max((look.now for look in parts.sources), default=0.0),
+        now,
         worst_state([*(topic.state for topic in topics), *states]),
         topics,
         lag_of(topics),
         left_of([topic.left_s for topic in topics if Word.CATCHING_UP in topic.words]),
         speed_of(topics),
-        _latency(topics),
+        before.latency_ms if before is not None and is_kept else _latency(topics),
         words,
         connectors,
         _history(parts.sources),
@@ -100,6 +104,7 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
         min((it.position_age_s for it in parts.sources if it.position_age_s is not None), default=None),
         next((look.events for look in parts.sources if look.events is not None), None),
         next((look.slots for look in parts.sources if look.slots is not None), None),
+        before.latency_at if before is not None and is_kept else now,
     )
 
 

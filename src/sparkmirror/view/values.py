@@ -39,8 +39,7 @@ class Speed(NamedTuple):
     bytes: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionView:
+class PartitionView(NamedTuple):
     """`position` is the next source offset to copy; `left_s` is when the lag is gone, as it shrinks now."""
 
     source: TopicPartition
@@ -163,7 +162,8 @@ class FlowView:
     """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
 
     `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
-    `events` is None where no source connector runs; `slots` are Spark's for the copy tasks.
+    `events` is None where no source connector runs; `slots` are Spark's for the copy tasks. `latency_at` is
+    when `latency_ms` was computed, of the clock of `now`: it is of the last minute, and serves for seconds.
     """
 
     flow: Flow
@@ -186,6 +186,7 @@ class FlowView:
     position_age_s: float | None = None
     events: EventsLook | None = None
     slots: int | None = None
+    latency_at: float = 0.0
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

@@ -147,5 +147,17 @@ CONDITIONS: Final = (
 )
 
 
+_OF_RUNNING: Final = CONDITIONS[7:]
+"""What is left for a partition that copies, as nearly all do nearly always."""
+
+
 def condition_of(situation: Situation) -> Condition:
-    return next(condition for condition in CONDITIONS if condition.holds(situation))
+    look = situation.partition
+    copies = (
+        situation.standstill is None
+        and not look.is_silent
+        and not look.is_stalled
+        and not situation.is_cut_off
+        and situation.reports(PartitionState.RUNNING)
+    )
+    return next(it for it in (_OF_RUNNING if copies else CONDITIONS) if it.holds(situation))

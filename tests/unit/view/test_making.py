@@ -2,13 +2,30 @@ from math import inf
 from typing import Final
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId
-from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, GroupsLook, HeartbeatLook, StandingLook
+from sparkmirror.domain.latency import EMPTY, LatencyHistogram
+from sparkmirror.metrics.looks import (
+    ClusterLook,
+    ConnectorLook,
+    GroupsLook,
+    HeartbeatLook,
+    Latencies,
+    StandingLook,
+)
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.values import FlowView, MirrorView, PartitionView
 from sparkmirror.view.words import Word
-from tests.support.mirror_looks import A_TO_B, behind, everything, group_partition, groups, look, source
+from tests.support.mirror_looks import (
+    A_TO_B,
+    LATENCIES,
+    behind,
+    everything,
+    group_partition,
+    groups,
+    look,
+    source,
+)
 
 NODE: Final = Node("node-1", "1.0")
 
@@ -32,6 +49,19 @@ def test_a_flow_that_has_caught_up() -> None:
     assert (partition(made).position, partition(made).source_end) == (1000, 1000)
     assert str(partition(made, 1).target) == "a.orders-1"
     assert made.latency_ms == (partition(made).latency_ms(0.5), partition(made).latency_ms(0.99))
+
+
+def test_latencies_of_a_flow_serve_for_five_seconds() -> None:
+    slow = Latencies(LatencyHistogram({40: 10}), EMPTY)
+
+    def seen(now: float, before: MirrorView | None, latencies: Latencies) -> MirrorView:
+        return view_of(NODE, [source(look()._replace(latencies=latencies), now=now)], now, before)
+
+    first = seen(10.0, None, LATENCIES)
+    kept, anew = seen(14.9, first, slow), seen(15.0, first, slow)
+    assert kept.flows[0].latency_ms == first.flows[0].latency_ms
+    assert anew.flows[0].latency_ms == (slow.recent.quantile(0.5), slow.recent.quantile(0.99))
+    assert seen(16.0, kept, slow).flows[0].latency_ms == anew.flows[0].latency_ms
 
 
 def test_the_worst_partition_gives_topic_and_flow_their_word() -> None:

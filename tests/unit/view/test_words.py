@@ -1,10 +1,11 @@
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import Motion, PartitionLook
+from sparkmirror.metrics.looks import Motion, PartitionLook, Standstill
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.view.words import CONDITIONS, Situation, Word, condition_of, worst_of
 from tests.support.mirror_looks import behind, look
@@ -34,6 +35,18 @@ EXAMPLES = {
 
 def test_every_condition_of_the_table_has_an_example() -> None:
     assert list(EXAMPLES) == [condition.name for condition in CONDITIONS]
+
+
+def test_rows_that_are_passed_over_for_a_partition_that_copies_would_not_hold() -> None:
+    standstills: tuple[Standstill | None, ...] = (None, "failed", "paused", "stopped", "starting")
+    states = (None, *PartitionState)
+    for standstill, age_s, state, lag, silent, stalled in product(
+        standstills, (None, 0.5, 11.0), states, (None, 0, 9), (False, True), (False, True)
+    ):
+        reported = UNREPORTED if state is None else look(reported={"state": state, "lag": lag}, lag_s=7.0)
+        partition = reported._replace(is_silent=silent, is_stalled=stalled)
+        situation = Situation(partition, standstill, age_s)
+        assert condition_of(situation) is next(it for it in CONDITIONS if it.holds(situation)), situation
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
