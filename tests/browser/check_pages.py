@@ -36,6 +36,8 @@ PAGES: Final = {
     "topic": "topic?flow=a-%3Eb&name=orders",
     "groups": "groups?flow=a-%3Eb",
     "group": "group?flow=a-%3Eb&name=behind",
+    "events": "events?flow=a-%3Eb",
+    "connectors": "connectors?flow=a-%3Eb",
 }
 Scheme = Literal["light", "dark"]
 WIDTHS: Final = (360, 1280, 2560, 3840)
@@ -119,7 +121,7 @@ def await_true(holds: Callable[[], Any], within_s: float, page: Page) -> None:
         page.wait_for_timeout(50)
 
 
-@pytest.mark.parametrize("looked_at", product(PAGES, WIDTHS, ("light", "dark")), ids=str)
+@pytest.mark.parametrize("looked_at", list(product(PAGES, WIDTHS, ("light", "dark"))), ids=str)
 def test_a_page_is_whole_and_quiet_and_can_be_read(
     looked_at: tuple[str, int, Scheme], served: Served, browser: Browser, axe: str, tmp_path: Path
 ) -> None:
