@@ -91,24 +91,24 @@ class TopApp(App[None]):
     @work(thread=True, exclusive=True)
     def look(self) -> None:
         """In a thread, since asking takes time; one that a later look has overtaken shows nothing."""
-        worker, kind = get_current_worker(), self._kind
+        worker, asked = get_current_worker(), (self._kind, self._flow, self._matching)
         try:
-            content, flow = self._answer(kind)
+            content, flow = self._answer(*asked)
         except (SparkmirrorError, OSError) as error:
             if not worker.is_cancelled:
                 self.call_from_thread(self._say, str(error))
             return
         if not worker.is_cancelled:
-            self.call_from_thread(self._take, kind, content, flow)
+            self.call_from_thread(self._take, asked, content, flow)
 
-    def _answer(self, kind: Kind) -> tuple[Json, Json | None]:
+    def _answer(self, kind: Kind, wanted: str | None, matching: str) -> tuple[Json, Json | None]:
         """Everything, and the flow that is shown with its list; None where there is no flow."""
         everything = self._ask({})
         names = _names(everything)
         if not names:
             return everything, None
-        flow = self._flow if self._flow in names else names[0]
-        asked = {"flow": flow, "size": str(ROWS_MAX), "matching": self._matching, **kind.parameters}
+        flow = wanted if wanted in names else names[0]
+        asked = {"flow": flow, "size": str(ROWS_MAX), "matching": matching, **kind.parameters}
         try:
             (found,) = self._ask(asked)["flows"]
         except LookupError as error:
@@ -119,9 +119,11 @@ class TopApp(App[None]):
         """What was shown last stays, under the trouble."""
         self.query_one("#head", Static).update(Text(printable(trouble), "bold red"))
 
-    def _take(self, kind: Kind, content: Json, flow: Json | None) -> None:
-        if kind is not self._kind:
+    def _take(self, asked: tuple[Kind, str | None, str], content: Json, flow: Json | None) -> None:
+        """An answer to what is not asked any more, since a key was pressed, is dropped."""
+        if asked != (self._kind, self._flow, self._matching):
             return
+        kind = self._kind
         self._flow = None if flow is None else _name(flow)
         self._table = Table((), None) if flow is None else table_of(kind, flow)
         self.query_one("#head", Static).update(_head(content, flow, kind, self._table, self._matching))
