@@ -153,3 +153,25 @@ def test_forbidden_topic_creation_is_found_by_the_plan(
     assert [finding["remedy"].partition(" --operation ")[2] for finding in blocking] == [
         f"Create --topic {REMOTE}"
     ]
+
+
+def test_plan_warns_of_transactional_ids_that_a_flow_may_not_use(
+    file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once an ACL gives ids of the prefix to somebody, nobody else may use them."""
+    of_another = AclBinding(
+        ResourceType.TRANSACTIONAL_ID,
+        PatternType.PREFIXED,
+        "sparkmirror-",
+        "User:other",
+        "*",
+        AclOperation.WRITE,
+        AclPermission.ALLOW,
+    )
+    with granted(guarded_cluster, [of_another]):
+        code = main(["plan", str(file), "-o", "json"])
+        (flow,) = json.loads(capsys.readouterr().out)
+    found = [each for each in flow["findings"] if "transactional id" in each["text"]]
+    assert (code, [each["severity"] for each in found]) == (0, ["warns"])
+    options = "--operation Write --transactional-id sparkmirror- --resource-pattern-type prefixed"
+    assert found[0]["remedy"].endswith(options)

@@ -32,7 +32,14 @@ from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.kafka.transport import network_of
 from sparkmirror.offsets.sequence_ends import SequenceEnd
-from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, read_attempts
+from sparkmirror.storage.attempts import (
+    Attempt,
+    Stage,
+    attempt_record,
+    fencing_id,
+    owner_of,
+    read_attempts,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -106,8 +113,7 @@ class Claims:
 
     @property
     def owner(self) -> str:
-        """Who keeps positions of its own has attempts of its own."""
-        return owner_of(self.plan)
+        return _owner(self.plan)
 
     def write(self, records: Sequence[LogRecord]) -> None:
         """Raises KafkaError."""
@@ -256,14 +262,12 @@ class Claims:
         return markers
 
 
-def owner_of(plan: TaskPlan) -> str:
-    """Who keeps positions of its own has attempts of its own."""
-    return f"{plan.state.positions_topic}-{plan.connector}"
-
-
 def transactional_id_of(plan: TaskPlan, source: TopicPartition) -> str:
-    """Each source partition has its own, so that an attempt fences those before it."""
-    return f"sparkmirror-{owner_of(plan)}-{source.topic}-{source.partition}"
+    return fencing_id(_owner(plan), source)
+
+
+def _owner(plan: TaskPlan) -> str:
+    return owner_of(plan.state.positions_topic, plan.connector)
 
 
 def _read_on(fetched: FetchedPartition, producer: ProducerId, offset: int) -> tuple[int, bool]:

@@ -5,16 +5,17 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
+from kafka.protocol.admin import DescribeTransactionsRequest, DescribeTransactionsResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from sparkmirror.domain.acls import AclOperation, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.network import host_port
 from sparkmirror.domain.rights import Right, grant_command, principal_of
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
+from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
 
 _VERSION_MAX: Final = 10
 """The last that has the operations on the cluster too (KIP-700)."""
@@ -42,7 +43,8 @@ class SurveyedBroker(NamedTuple):
 class ClusterSurvey:
     """Operations are None where the cluster doesn't list them (KIP-430: brokers before 2.3, no right to ask).
 
-    `errors` are Kafka's codes for topics that were asked for by name, 0 for those that exist.
+    `errors` are Kafka's codes for topics that were asked for by name, 0 for those that exist. On the
+    transactional ids `refused_ids` the principal has no right at all.
     """
 
     alias: Alias
@@ -53,6 +55,7 @@ class ClusterSurvey:
     operations: Operations | None = None
     topic_operations: Mapping[str, Operations] = field(default_factory=dict)
     errors: Mapping[str, int] = field(default_factory=dict)
+    refused_ids: frozenset[str] = frozenset()
 
     def lacks(self, right: Right) -> bool:
         """Whether this principal certainly lacks a right on a topic or on the cluster."""
@@ -71,8 +74,13 @@ class ClusterSurvey:
         return grant_command(right, self.principal, self.bootstrap_servers)
 
 
-def survey(settings: ConnectionSettings, alias: Alias, topics: Collection[str]) -> ClusterSurvey:
-    """One request for everything, and a connection to each broker. The topics need not exist.
+def survey(
+    settings: ConnectionSettings,
+    alias: Alias,
+    topics: Collection[str],
+    transactional_ids: Collection[str] = (),
+) -> ClusterSurvey:
+    """Two requests for everything, and a connection to each broker. Topics and ids need not exist.
 
     Raises DisconnectedError when no broker responds.
     """
@@ -87,6 +95,7 @@ def survey(settings: ConnectionSettings, alias: Alias, topics: Collection[str]) 
             "describe the cluster", request, MetadataResponse, version_max=_VERSION_MAX
         )
         brokers = tuple(_surveyed(cluster, broker) for broker in response.brokers)
+        refused_ids = _refused_ids(cluster, transactional_ids)
     return ClusterSurvey(
         alias,
         response.cluster_id or "",
@@ -96,6 +105,26 @@ def survey(settings: ConnectionSettings, alias: Alias, topics: Collection[str]) 
         _operations(response),
         _by_topic(response.topics),
         {topic.name: topic.error_code for topic in response.topics},
+        refused_ids,
+    )
+
+
+def _refused_ids(cluster: Cluster, transactional_ids: Collection[str]) -> frozenset[str]:
+    """Any broker says whether an id may be described, coordinator or not, and makes nothing (KIP-664).
+
+    Who may WRITE may DESCRIBE, too. None before Kafka 3.0.
+    """
+    if not transactional_ids:
+        return frozenset()
+    request = DescribeTransactionsRequest(transactional_ids=sorted(transactional_ids))
+    try:
+        response = cluster.request("describe transactional ids", request, DescribeTransactionsResponse)
+    except UnsupportedVersionError:
+        return frozenset()
+    return frozenset(
+        state.transactional_id
+        for state in response.transaction_states
+        if state.error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     )
 
 

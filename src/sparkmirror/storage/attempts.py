@@ -12,7 +12,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.batches.producer import ProducerId
@@ -21,10 +21,23 @@ from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
 
+FENCING_IDS: Final = "sparkmirror-"
+"""How all transactional ids begin that fence attempts."""
+
 
 def attempts_topic(source: Alias) -> str:
     """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
     return f"mm2-attempts.{source}.internal"
+
+
+def owner_of(positions_topic: str, connector: str) -> str:
+    """Who keeps positions of its own has attempts of its own."""
+    return f"{positions_topic}-{connector}"
+
+
+def fencing_id(owner: str, source: TopicPartition) -> str:
+    """The transactional id of a source partition: each has one, so that an attempt fences those before."""
+    return f"{FENCING_IDS}{owner}-{source.topic}-{source.partition}"
 
 
 class Stage(Enum):

@@ -5,12 +5,14 @@ from typing import Final, NamedTuple
 
 from sparkmirror.connectors.internal_topics import OwnTopic
 from sparkmirror.connectors.source import preserves_offsets
+from sparkmirror.domain.acls import PatternType
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
 from sparkmirror.kafka import fetch, produce
 from sparkmirror.kafka.cluster_survey import ApiRange, ClusterSurvey
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
 from sparkmirror.setup.plan.flow_survey import FlowSurvey
+from sparkmirror.storage.attempts import FENCING_IDS
 
 OLD_BROKER: Final = "old broker"
 MISSING_RIGHT: Final = "missing right"
@@ -73,6 +75,16 @@ def missing_rights(survey: FlowSurvey) -> Iterator[Finding]:
             # Without the topic of attempts a flow copies all the same: see docs/guarantees.md.
             severity = Severity.WARNS if right.name in optional else Severity.BLOCKS
             yield missing_right(side, right, severity)
+    for refused in sorted(survey.target.refused_ids):
+        yield _missing_id(survey, refused)
+
+
+def _missing_id(survey: FlowSurvey, transactional_id: str) -> Finding:
+    """Without the right to fence attempts a flow copies all the same, but not to write in transactions."""
+    fences = transactional_id.startswith(FENCING_IDS)
+    prefix = FENCING_IDS if fences else transactional_id.removesuffix("0")
+    right = Need.TRANSACT.of(prefix, PatternType.PREFIXED)
+    return missing_right(survey.target, right, Severity.WARNS if fences else Severity.BLOCKS)
 
 
 def missing_right(side: ClusterSurvey, right: Right, severity: Severity = Severity.BLOCKS) -> Finding:

@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Final, TypeVar
 
+from sparkmirror.config.transaction_settings import transactional_id
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConfig
 from sparkmirror.connectors.internal_topics import OwnTopic, checkpoints_topic, heartbeats_topic, own_topics
@@ -46,6 +47,7 @@ from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.setup.topic_rules import first_refusal
 from sparkmirror.setup.topic_sync import Topics, TopicSync
+from sparkmirror.storage.attempts import fencing_id, owner_of
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """For a mirror that was never behind long enough for a measurement."""
@@ -317,7 +319,7 @@ def survey_flow(
     return FlowSurvey(
         settings,
         survey(connector.source_admin, flow.source, at_source),
-        survey(connector.target_admin, flow.target, at_target),
+        survey(connector.target_admin, flow.target, at_target, _transactional_ids(on, connector, topics)),
         {topic: found.partitions for topic, found in topics.source.items()},
         topics.target,
         mirrored,
@@ -325,6 +327,14 @@ def survey_flow(
         topics.plan,
         own=own,
     )
+
+
+def _transactional_ids(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Collection[str]:
+    """One for all that it uses: rights are given by their prefix."""
+    if connector.transactions is not None:
+        return [transactional_id(on.worker.group_id, connector.name, 0)]
+    owner = owner_of(on.worker.offset_topic.name, connector.name)
+    return [fencing_id(owner, TopicPartition(topic, 0)) for topic, _ in topics.pairs[:1]]
 
 
 def _names(own: Iterable[OwnTopic], cluster: Alias) -> set[str]:
