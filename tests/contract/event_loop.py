@@ -91,6 +91,7 @@ class RecordingWriter:
         self.refused_batches: list[OutgoingBatch] = []
         self.lost: list[Failure] = []
         self.recreated: list[TopicPartition] = []
+        self.led_anew: list[TopicPartition] = []
         self._settings = settings
         self._loop = loop
         self.writer = BatchWriter(settings, loop, self)
@@ -134,6 +135,9 @@ class RecordingWriter:
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
         self.refusals.append(Failure(partition, error))
         self.refused_batches.append(batch)
+
+    def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:
+        self.led_anew += partitions
 
     def target_recreated(self, partition: TopicPartition) -> None:
         self.recreated.append(partition)

@@ -243,6 +243,7 @@ def record_begin(world: World, state: State, slot: int) -> State:
         offset=task.offset,
         epoch=task.epoch,
         begin=task.begin,
+        marker=task.marker,
         ends=ends,
         leader=task.leader,
         connection=task.connection,

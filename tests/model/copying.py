@@ -12,6 +12,7 @@ from tests.model.state import (
     DONE,
     FENCED,
     NO_ANSWER,
+    NOTHING,
     OPEN,
     OUT_OF_ORDER,
     RADIX,
@@ -42,6 +43,8 @@ def copying_moves(world: World, state: State, slot: int, task: Task) -> Iterator
     if task.leader != state.target.leader:
         yield find_leader, (slot,)
         return
+    if task.doubted != NOTHING:
+        yield look_for_entry, (slot,)
     yield from _writing_moves(state, slot, task)
     yield from _reading_moves(world, state, slot, task)
     if state.faults.stop and (not task.sent or not world.rules.closes_in_order):
@@ -82,7 +85,11 @@ def _reading_moves(world: World, state: State, slot: int, task: Task) -> Iterato
         if offset == len(source.log):
             if offset > at:
                 yield skip_gap, (slot,)
-            elif not task.sent and not (task.is_due and not world.rules.writes_ahead):
+            elif (
+                not task.sent
+                and task.doubted == NOTHING
+                and not (task.is_due and not world.rules.writes_ahead)
+            ):
                 yield finish, (slot,)
         elif _has_room(world, task):
             for count in range(1, _batch_max(world, source, offset) + 1):
@@ -263,7 +270,28 @@ def find_leader(world: World, state: State, slot: int) -> State:
     task = state.tasks[slot - 1]
     sent = tuple(Sent(batch, NO_ANSWER) for batch, _ in task.sent)
     found = task._replace(leader=state.target.leader, connection=task.connection + 1, sent=sent)
+    if world.rules.looks_on_new_leaders:
+        found = found._replace(doubted=_last_entry(task))
     return resend(world, with_task(state, slot, found), slot, 0)
+
+
+@step("T{0} looks for its last entry")
+def look_for_entry(world: World, state: State, slot: int) -> State:
+    """Where it is missing, another attempt begins, which fences this one, too."""
+    task, target = state.tasks[slot - 1], state.target
+    at, task = task.doubted, task._replace(doubted=NOTHING)
+    if at >= target.high_watermark:
+        return with_task(state, slot, paused(task))
+    if at < target.start or target.log[at].writer == task.writer:
+        return with_task(state, slot, task)
+    lost = ((TARGET_LOST, 0, task.acknowledged.offset),)
+    return with_task(state, slot, paused(task), incidents=with_incidents(state, lost))
+
+
+def _last_entry(task: Task) -> int:
+    """Its last acknowledged record, or its marker before."""
+    position = task.acknowledged
+    return position.target_end - 1 if position.sequence else task.marker
 
 
 # positions and ends

@@ -23,6 +23,8 @@ MUTANTS: Final[dict[str, Rules]] = {
     "positions over attempts": Rules(attempts_decide=False),
     "position read before the claim": Rules(reads_position_late=False),
     "closed with something unanswered": Rules(closes_in_order=False),
-    "base offsets not checked": Rules(checks_base_offsets=False),
+    "neither base offsets nor new leaders looked at": Rules(
+        checks_base_offsets=False, looks_on_new_leaders=False
+    ),
     "old producer id not waited for": Rules(waits_for_old_id=False),
 }

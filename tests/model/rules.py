@@ -50,6 +50,8 @@ class Rules(NamedTuple):
     """Where the last sequence and its target offset differ, what is between them and the position is read."""
     looks_below: bool = True
     """Where nothing of an attempt is found, the batch before its beginning is read, too."""
+    looks_on_new_leaders: bool = True
+    """Whether another's entry stands in place of the last own one, where the target has a new leader."""
     waits_for_old_id: bool = True
     """A marker fences one producer id: attempts of another must have ended before the target is read."""
 

@@ -197,6 +197,8 @@ class Task(NamedTuple):
     """Whether it goes on behind an incident that is not stored yet."""
     leader: int = 0
     connection: int = 0
+    doubted: int = NOTHING
+    """Where its last entry was when it found another leader of the target, until that is looked for."""
 
     @property
     def acknowledged(self) -> Position:

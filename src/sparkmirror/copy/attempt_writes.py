@@ -86,7 +86,7 @@ class AttemptWrites:
         copy.held.drop()
         if attempt is not None:
             copy.is_recorded = copy.is_settled = True
-            copy.written = 0
+            copy.written, copy.last_entry = 0, start.marker
             renewed_by = self._loop.time() + RENEWAL_S * (1 - random.random() / 4)  # not all at once
             ends = EndsAhead(attempt.ends[0])
             self._writings[source] = _Writing(copy, attempt, ends, renewed_by=renewed_by)
@@ -103,6 +103,7 @@ class AttemptWrites:
         if state is not None and state.next_offset < writing.attempt.target_offset:
             writing.attempt = replace(writing.attempt, target_offset=state.next_offset)
             writing.is_moved = True
+            copy.last_entry = None
 
     def append(self, copy: PartitionCopy, batch: OutgoingBatch) -> None:
         """Hand the batch to the writer, now or when its end is recorded."""
@@ -124,6 +125,11 @@ class AttemptWrites:
         """The copies whose attempts another must follow."""
         now = self._loop.time()
         return [each.copy for each in self._writings.values() if each.renewed_by <= now]
+
+    def distrust(self, copy: PartitionCopy) -> None:
+        """Another attempt must follow soon, and fence this one too: the target may have lost its fence."""
+        if writing := self._writings.get(copy.plan.source):
+            copy.is_settled, writing.renewed_by = False, 0.0
 
     def dropped(self, copy: PartitionCopy) -> None:
         """The copy has gone back, or on: its next batch begins at its `fetch_position`."""

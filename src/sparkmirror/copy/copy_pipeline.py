@@ -22,6 +22,7 @@ from sparkmirror.copy.copy_state import Phase, is_undisturbed
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import is_about_the_batch, with_fix
 from sparkmirror.copy.gap_filling import GapFilling
+from sparkmirror.copy.leader_change_check import LeaderChangeCheck, Missing
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
 from sparkmirror.copy.partition_lookups import PartitionLookups, resumptions
@@ -30,7 +31,14 @@ from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.incidents import Incident, IncidentKind, OnBadBatch, cycle_found, offset_mismatch
+from sparkmirror.domain.incidents import (
+    Incident,
+    IncidentKind,
+    OnBadBatch,
+    cycle_found,
+    offset_mismatch,
+    target_overwritten,
+)
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
@@ -94,6 +102,7 @@ class CopyPipeline:
         self._timers: dict[TopicPartition, asyncio.TimerHandle] = {}
         self._transaction_error: SparkmirrorError | None = None
         self._buffer = Buffer(plan)
+        self._leader_changes = LeaderChangeCheck(plan.producer.connection, self._last_entry_missing)
         self._will_fetch = False
 
     def _action_of(self) -> Mapping[Do, Callable[[PartitionCopy], None]]:
@@ -416,6 +425,15 @@ class CopyPipeline:
         fenced = error.code == INVALID_PRODUCER_EPOCH
         event = events.Fenced(error, self._fenced_pause_s) if fenced else events.SequenceLost(error)
         self._report(self._by_target[partition], event)
+
+    def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:
+        self.lookups.run(self._leader_changes.check({at: self._by_target[at] for at in partitions}))
+
+    def _last_entry_missing(self, copy: PartitionCopy, missing: Missing) -> None:
+        """Another attempt begins, which fences anew and looks up what there is."""
+        if missing.is_replaced:
+            copy.note(target_overwritten(copy.plan.target, missing.entry.offset))
+        self.writes.distrust(copy)
 
     def target_recreated(self, partition: TopicPartition) -> None:
         self._report(self._by_target[partition], events.TargetRecreated())

@@ -78,6 +78,8 @@ class PartitionCopy:
         """Whether nothing that it sent, and that was dropped since, may be unanswered."""
         self.written = 0
         """How many records of the attempt are acknowledged."""
+        self.last_entry: int | None = None
+        """The target offset of its last acknowledged record, or of its marker before, if it has either."""
         self.state = CopyState()
         self.undisturbed: CopyState | None = None
         """The last state to which an acknowledgement is no event: compared by identity, once a batch."""
@@ -99,6 +101,8 @@ class PartitionCopy:
     def start(self, position: int, producer: ProducerState, logs: LogIdentity = UNKNOWN_LOGS) -> None:
         """Nothing may be outstanding."""
         assert not self._outstanding
+        if logs.target_id != self.logs.target_id:
+            self.last_entry = None
         self.position = self.fetch_position = position
         self.producer = producer
         self.logs = logs
@@ -155,6 +159,7 @@ class PartitionCopy:
         if base_offset < expected:
             self.note(target_truncated(self.plan.target, base_offset, expected, batch.offsets[0]))
         self.producer = self.producer.after(len(batch.offsets), base_offset + len(batch.offsets))
+        self.last_entry = self.producer.next_offset - 1
         self.written += len(batch.offsets)
         self.records += len(batch.offsets)
         self.bytes += len(batch.data)

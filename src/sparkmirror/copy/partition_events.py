@@ -54,6 +54,8 @@ class Start(NamedTuple):
     run: Run | None = None
     attempt: Attempt | None = None
     """That begins here; None where the one before goes on, or none is recorded."""
+    marker: int | None = None
+    """The target offset of the attempt's marker, if it needed one and that may be read."""
     claimed: ProducerId | None = None
     """The epoch of the markers that fill gaps; None where offsets aren't preserved."""
     log_start: int = 0

@@ -165,7 +165,7 @@ class Succession:
             if not isinstance(claim, Claimed):
                 continue
             attempt = claim.begin(start.position, start.producer.next_offset, start.logs.source_epoch)
-            starts[source] = start._replace(attempt=attempt)
+            starts[source] = start._replace(attempt=attempt, marker=claim.marker)
             records.append(attempt_record(self.claims.owner, source, attempt))
             over += [deletion_record(self.claims.owner, source, each.producer) for each in claim.over]
         self.claims.write(records)

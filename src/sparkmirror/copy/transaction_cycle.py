@@ -370,6 +370,9 @@ class TransactionCycle:
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:  # noqa: ARG002
         self._lose(error)
 
+    def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:
+        """The coordinator fences here, and no entry of a log."""
+
     def target_recreated(self, partition: TopicPartition) -> None:
         if partition in self._log.ends:
             self._lose(UnclearTransactionError(f"{partition.topic} was deleted and created again"))

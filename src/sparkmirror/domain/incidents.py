@@ -159,6 +159,14 @@ def target_truncated(target: object, end: int, acknowledged: int, position: int)
     )
 
 
+def target_overwritten(target: object, offset: int) -> Incident:
+    return Incident(
+        IncidentKind.TARGET_TRUNCATED,
+        f"offset {offset} of {target} was acknowledged, and its new leader has another writer's entry there: "
+        "the target lost records. If a task of this mirror that was frozen wrote it, records are there twice",
+    )
+
+
 def records_repeated(target: object, first: int, last: int) -> Incident:
     return Incident(
         IncidentKind.RECORDS_REPEATED,

@@ -227,8 +227,11 @@ class BatchWriter:
     def _leaders_changed(self) -> None:
         for route, connection in self._connections.items():
             connection.link.broker = self._view.broker(route.node_id) or connection.link.broker
+        changed = [at for at, queue in self._queues.items() if queue.is_led_anew(self._view.leader(at))]
         for queue in self._queues.values():
             self._route(queue)
+        if changed:
+            self._listener.leaders_changed(changed)
         self.flush()
 
     def _cluster_failed(self, error: SparkmirrorError) -> None:

@@ -15,6 +15,7 @@ from sparkmirror.batches.records import halve
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.metadata import Leader
 from sparkmirror.kafka.wire import NO_TOPIC_ID
 
 _IN_FLIGHT_PER_PARTITION = 5
@@ -141,6 +142,7 @@ class PartitionQueue:
         self.next_sequence = 0
         self.next_offset = 0
         """Where the log ended after the last acknowledged batch."""
+        self._leader_epoch: int | None = None
         self.proven = False
         """Whether a batch was acknowledged under this id since its start, and since a batch was refused.
 
@@ -154,6 +156,13 @@ class PartitionQueue:
         """The first one of those in flight."""
         self._is_unclear = False
         """Whether any of them may have been written all the same."""
+
+    def is_led_anew(self, leader: Leader | None) -> bool:
+        """Whether it has another leader than when this was asked before, or the same by another election."""
+        if leader is None or leader.epoch == self._leader_epoch:
+            return False
+        is_first, self._leader_epoch = self._leader_epoch is None, leader.epoch
+        return not is_first
 
     @property
     def in_flight_max(self) -> int:

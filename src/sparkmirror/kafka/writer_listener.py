@@ -1,5 +1,6 @@
 """Defines the callbacks of a `BatchWriter`."""
 
+from collections.abc import Collection
 from typing import Protocol
 
 from sparkmirror.batches.record_batch import OutgoingBatch
@@ -29,6 +30,9 @@ class WriterListener(Protocol):
 
         In transactions: nothing more can be written in this one, nor can it be committed.
         """
+
+    def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:
+        """These have another leader, or the same one was elected again: their logs may lack what they had."""
 
     def target_recreated(self, partition: TopicPartition) -> None:
         """The topic has another id than at `begin`. What was not acknowledged is discarded."""

@@ -1,6 +1,7 @@
 """Targets that lost or forgot what fences attempts: nothing is skipped, and what is repeated is told."""
 
 from collections.abc import Iterator
+from typing import Final
 
 import pytest
 
@@ -15,6 +16,10 @@ from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_pa
 def partition() -> Iterator[OnePartition]:
     with one_partition() as made:
         yield made
+
+
+AGED_S: Final = 310.0
+"""Metadata is read again after 300 s, where nothing fails."""
 
 
 def forget_and_append(partition: OnePartition, values: range, *, skips: int = 0) -> None:
@@ -135,3 +140,40 @@ def test_a_target_that_expired_past_all_that_is_known_is_told(partition: OnePart
     second = partition.start()
     partition.run_for(QUIET_S)
     assert copy_of(second).incidents == {IncidentKind.NOT_READ_BACK: 1}
+
+
+def test_what_a_frozen_attempt_writes_in_place_of_the_lost_marker_is_told(partition: OnePartition) -> None:
+    """Just as many records as were lost, so no base offset tells of it: the next leader's log does."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    frozen = partition.position
+    assert frozen is not None
+    assert frozen.producer is not None
+    first.kill()
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    partition.target.truncate(10, partition.stage.target.now_ms())
+    append(partition, frozen.producer.producer, 10, range(10, 11))
+    partition.run_for(AGED_S)
+    partition.write(range(10, 20))
+    partition.run_until_stored(19)
+    assert partition.copied == [*range(10), 10, *range(10, 20)]
+    assert copy_of(second).incidents == {IncidentKind.TARGET_TRUNCATED: 1}
+
+
+def test_a_lost_marker_is_written_again(partition: OnePartition) -> None:
+    """No record was lost; the attempt before may wake, and is fenced as before."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    first.kill()
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    partition.target.truncate(10, partition.stage.target.now_ms())
+    partition.run_for(AGED_S)
+    assert partition.target.end == 11
+    partition.write(range(10, 20))
+    partition.run_until_stored(19)
+    assert partition.copied == list(range(20))
+    assert not copy_of(second).incidents

@@ -2,7 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from concurrent.futures import Executor
 
 import pytest
@@ -136,6 +136,8 @@ class CycleWorld:
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         raise AssertionError(f"{partition}: {error}")
+
+    def leaders_changed(self, partitions: Collection[TopicPartition]) -> None: ...
 
     def target_recreated(self, partition: TopicPartition) -> None:
         self.recreated.append(partition)

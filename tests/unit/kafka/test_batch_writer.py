@@ -1,7 +1,7 @@
 """BatchWriter against a cluster in memory, in virtual time: one fault at a time."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import pytest
@@ -59,6 +59,7 @@ class WriterWorld:
         self.refused: list[tuple[int, list[int]]] = []
         self.lost: list[tuple[TopicPartition, int]] = []
         self.recreated: list[TopicPartition] = []
+        self.led_anew: list[TopicPartition] = []
         settings = ProducerSettings(run.connection(self.target), in_flight_max=in_flight_max)
         self.writer = BatchWriter(settings, run.loop, self)
         run.call(lambda: self.writer.start([FIRST, SECOND]))
@@ -107,6 +108,9 @@ class WriterWorld:
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self.lost.append((partition, error.code or 0))
+
+    def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:
+        self.led_anew += partitions
 
     def target_recreated(self, partition: TopicPartition) -> None:
         self.recreated.append(partition)
