@@ -25,7 +25,17 @@ from tests.support.waiting import await_value
 WAIT_S: Final = 120.0
 
 
+_TOPICS_MAX: Final = 5
+
+
 def fill_under_kills(cluster: LocalCluster, topic: str, start: int, *, replicas: int, kills: int) -> None:
+    """Where a busy machine lets a kill come too late, another topic is begun."""
+    topics = (f"{topic}-{number}" for number in range(_TOPICS_MAX))
+    assert any(_is_filled_under_kills(cluster, name, start, replicas, kills) for name in topics)
+
+
+def _is_filled_under_kills(cluster: LocalCluster, topic: str, start: int, replicas: int, kills: int) -> bool:
+    """False if a kill came when everything was filled."""
     partition = TopicPartition(topic, 0)
     made = NewTopic(topic, 1, replicas, config={"min.insync.replicas": str(min(replicas, 2))})
     client = admin(cluster)  # a closed client would cancel the request
@@ -34,7 +44,7 @@ def fill_under_kills(cluster: LocalCluster, topic: str, start: int, *, replicas:
     starts = PreservedStarts(settings, fill_timeout_s=600.0)
     producer = _claimed(settings, f"fill-{topic}")
     with ThreadPoolExecutor(1) as pool:
-        for kill in range(kills):
+        for _ in range(kills):
             began = _bounds(cluster, partition).end
             filling = pool.submit(_filled, starts, partition, Beginning(producer.id, began, start))
             part = (start - began) * random.uniform(0.1, 0.6)
@@ -42,7 +52,8 @@ def fill_under_kills(cluster: LocalCluster, topic: str, start: int, *, replicas:
             _kill_all(cluster)
             filling.result(WAIT_S)
             _start_all(cluster)
-            assert _bounds(cluster, partition).end < start, f"kill {kill} came too late"
+            if _bounds(cluster, partition).end >= start:
+                return False
     _fill_to_the_end(cluster, starts, partition, Beginning(producer.id, 0, start))
     assert _bounds(cluster, partition) == Bounds(start, start)
     append(cluster, topic, numbered(5))
@@ -57,6 +68,7 @@ def fill_under_kills(cluster: LocalCluster, topic: str, start: int, *, replicas:
 
     await_value(stands, WAIT_S, lambda: f"{_bounds(cluster, partition)}")
     assert keyed_of(cluster, topic) == numbered(5)
+    return True
 
 
 def _claimed(settings: ProducerSettings, transactional_id: str) -> ProducerId:

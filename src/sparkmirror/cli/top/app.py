@@ -9,7 +9,7 @@ from textual import work
 from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.widgets import DataTable, Footer, Input, Static
-from textual.worker import get_current_worker
+from textual.worker import Worker, get_current_worker
 
 from sparkmirror.cli.top.tables import (
     EVENTS,
@@ -76,6 +76,7 @@ class TopApp(App[None]):
         self._reverse = False
         self._table = Table((), None)
         self._shown: tuple[Any, ...] = ()
+        self._looking: Worker[None] | None = None
 
     def compose(self) -> ComposeResult:
         yield Static("reading …", id="head", markup=False)
@@ -85,11 +86,19 @@ class TopApp(App[None]):
 
     def on_mount(self) -> None:
         self.query_one(DataTable).focus()
-        self.set_interval(self._every_s, self.look)
+        self.set_interval(self._every_s, self._look_again)
         self.look()
 
-    @work(thread=True, exclusive=True)
+    def _look_again(self) -> None:
+        """Not before the answer to the look before: it may take longer."""
+        if self._looking is None or self._looking.is_finished:
+            self.look()
+
     def look(self) -> None:
+        self._looking = self._look()
+
+    @work(thread=True, exclusive=True)
+    def _look(self) -> None:
         """In a thread, since asking takes time; one that a later look has overtaken shows nothing."""
         worker, asked = get_current_worker(), (self._kind, self._flow, self._matching)
         try:
@@ -115,13 +124,20 @@ class TopApp(App[None]):
             raise SparkmirrorError(str(error)) from error
         return everything, found
 
+    @property
+    def _is_shown(self) -> bool:
+        """Not while the terminal is given back: an answer may still come."""
+        return bool(self.query("#head"))
+
     def _say(self, trouble: str) -> None:
         """What was shown last stays, under the trouble."""
+        if not self._is_shown:
+            return
         self.query_one("#head", Static).update(Text(printable(trouble), "bold red"))
 
     def _take(self, asked: tuple[Kind, str | None, str], content: Json, flow: Json | None) -> None:
         """An answer to what is not asked any more, since a key was pressed, is dropped."""
-        if asked != (self._kind, self._flow, self._matching):
+        if not self._is_shown or asked != (self._kind, self._flow, self._matching):
             return
         kind = self._kind
         self._flow = None if flow is None else _name(flow)

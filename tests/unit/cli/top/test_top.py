@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -88,6 +89,21 @@ def test_keys_choose_what_is_listed_worst_first() -> None:
         await terminal.until(lambda: "b->a  caught up" in terminal.head)
 
     driven(Mirror(), steps)
+
+
+def test_answers_that_take_longer_than_a_look_lasts_are_shown() -> None:
+    """Looks come each 0.1 s here."""
+
+    class SlowMirror(Mirror):
+        def asked(self, parameters: Mapping[str, str]) -> Json:
+            time.sleep(0.3)
+            return super().asked(parameters)
+
+    async def steps(terminal: Terminal) -> None:
+        await terminal.press("p")
+        await terminal.until(lambda: "topic" in terminal.titles and "partition" in terminal.titles)
+
+    driven(SlowMirror(), steps)
 
 
 def test_rows_are_sorted_by_their_numbers_and_turned() -> None:
