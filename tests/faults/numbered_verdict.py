@@ -104,16 +104,19 @@ def numbered_problems(
 ) -> list[str]:
     """Every record is there once and in order, but for those that incidents name, which must be so.
 
-    Where records may repeat, the source's producer may have repeated some there already.
+    The source's producer may have repeated some there already. Where records may repeat, what comes without
+    the batch before it comes again behind that: then the order is that of the last ones.
     """
     there = set(source)
-    problems = [] if may_repeat else _repeated(target)
+    problems = [] if may_repeat else _repeated(source, target)
     problems += _named("missing", there - set(target) - told.missing)
     problems += _named("extra", set(target) - there - told.extra)
     problems += _named("not there, though incidents say so", told.extra - told.missing - set(target))
     problems += _named("there, though an incident calls it lost", told.missing & set(target))
     expected = [number for number in dict.fromkeys(source) if number not in told.missing]
-    if not problems and [number for number in dict.fromkeys(target) if number in there] != expected:
+    copies = [number for number in target if number in there]
+    orders = [list(dict.fromkeys(copies)), list(dict.fromkeys(reversed(copies)))[::-1]]
+    if not problems and expected not in (orders if may_repeat else orders[:1]):
         problems.append("the order differs")
     if not told.missing and _surplus(target) < _surplus(source):
         problems.append("the source has more records twice")
@@ -123,7 +126,7 @@ def numbered_problems(
 def compacted_problems(source: Sequence[int], target: Sequence[int]) -> list[str]:
     """The cleaner may have removed any record but the newest of a key."""
     newest = {key_of(number): number for number in source}
-    problems = _repeated(target)
+    problems = _repeated(source, target)
     problems += _named("missing", set(newest.values()) - set(target))
     both = set(source) & set(target)
     if [number for number in target if number in both] != [number for number in source if number in both]:
@@ -136,8 +139,11 @@ def _surplus(numbers: Sequence[int]) -> int:
     return len(numbers) - len(set(numbers))
 
 
-def _repeated(target: Sequence[int]) -> list[str]:
-    return _named("there twice", {number for number, count in Counter(target).items() if count > 1})
+def _repeated(source: Sequence[int], target: Sequence[int]) -> list[str]:
+    """More often than at the source."""
+    allowed = Counter(source)
+    counts = Counter(target).items()
+    return _named("there twice", {number for number, count in counts if count > max(1, allowed[number])})
 
 
 def _named(what: str, numbers: AbstractSet[int]) -> list[str]:

@@ -42,9 +42,17 @@ def test_where_a_late_batch_is_not_fenced_records_may_repeat_and_nothing_else() 
         assert is_found == (fault != "there twice")
 
 
+def test_a_batch_that_came_without_the_one_before_is_there_again_behind_it() -> None:
+    target = [3, 15, 21, 9, 15, 21, 27]
+    assert numbered_problems(SOURCE, target, NOTHING, may_repeat=True) == []
+    (problem,) = numbered_problems(SOURCE, target, NOTHING)
+    assert "there twice" in problem
+
+
 def test_what_the_source_has_twice_is_there_twice() -> None:
     """Its brokers forget the load's producer, too."""
     source = [*SOURCE[:4], *SOURCE[2:]]
+    assert numbered_problems(source, source, NOTHING) == []
     assert numbered_problems(source, source, NOTHING, may_repeat=True) == []
     assert numbered_problems(source, SOURCE, NOTHING, may_repeat=True) == [
         "the source has more records twice"

@@ -77,7 +77,10 @@ class TopicReader:
         return bool(futures[resource].result()["message.timestamp.type"].value == "LogAppendTime")
 
     def read(self, partition: int, start: int | None = None) -> Iterator[confluent.Message]:
-        """Read the records from `start`, by default the log start offset, up to the current end."""
+        """Read the records from `start`, by default the log start offset, up to the current end.
+
+        The log start may move on meanwhile.
+        """
         log_start, end = self.offsets(partition)
         position = log_start if start is None else start
         if position >= end:
@@ -95,6 +98,9 @@ class TopicReader:
             for message in messages:
                 if error := message.error():
                     if self._is_end(error):
+                        return
+                    if start is None and self.offsets(partition)[0] > position:
+                        yield from self.read(partition)
                         return
                     raise KafkaError(f"reading {self._topic} at {self._bootstrap_servers}: {error}")
                 position = _offset(message) + 1
