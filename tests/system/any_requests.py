@@ -10,6 +10,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from sparkmirror.config.connector_options import CONNECTOR_NAMES
+from tests.system.occupying_bodies import CONFIG
 from tests.system.rest_requests import Request
 
 SECRET_FILE: Final = "SECRET_FILE"
@@ -135,14 +136,6 @@ _KEYS: Final = (
     ),
     *sorted(CONNECTOR_NAMES),
 )
-CONFIG: Final = {
-    "name": "x",
-    "connector.class": "MirrorSource",
-    "source.cluster.alias": "a",
-    "target.cluster.alias": "b",
-    "source.cluster.bootstrap.servers": "a:1",
-    "target.cluster.bootstrap.servers": "b:1",
-}
 _JSON: Final = "application/json"
 _HEADERS: Final = (
     *(

@@ -25,7 +25,8 @@ from sparkmirror.view import making
 from tests.support import rest_serving
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import RealPlugins, serving
-from tests.system.any_requests import CONFIG, SECRET_FILE, VERBS, AnyRequests
+from tests.system.any_requests import SECRET_FILE, VERBS, AnyRequests
+from tests.system.occupying_bodies import CONFIG
 from tests.system.rest_requests import Request
 from tests.system.safe_answers import ask_any, require_safe
 

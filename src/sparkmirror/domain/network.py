@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Protocol
+from urllib.parse import urlsplit
 
 from sparkmirror.domain.known_brokers import KnownBrokers
 
@@ -81,3 +82,11 @@ class Network(Protocol):
     def lock(self) -> AbstractContextManager[object]:
         """A new lock, for callers that hold it while they wait for a broker."""
         ...
+
+
+def authority_of(url: str) -> str | None:
+    """Host and port, None if it is no URL."""
+    try:
+        return urlsplit(url).netloc.lower()
+    except ValueError:
+        return None

@@ -58,9 +58,11 @@ class ClusterSurvey:
     refused_ids: frozenset[str] = frozenset()
 
     def lacks(self, right: Right) -> bool:
-        """Whether this principal certainly lacks a right on a topic or on the cluster."""
+        """Whether this principal certainly lacks a right on a topic, on a prefix of ids or on the cluster."""
         if right.resource_type is ResourceType.CLUSTER:
             return self.operations is not None and right.operation not in self.operations
+        if right.resource_type is ResourceType.TRANSACTIONAL_ID:
+            return any(each.startswith(right.name) for each in self.refused_ids)
         known = self.topic_operations.get(right.name)
         if known is None or right.operation in known:
             return False

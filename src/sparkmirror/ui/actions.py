@@ -6,11 +6,12 @@ from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from http import HTTPStatus
 from typing import Final, NamedTuple, Protocol
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 
 from sparkmirror.domain.connect import ConnectError
+from sparkmirror.domain.network import authority_of
 
 _BODY_BYTES_MAX: Final = 10_000
 _VALID_FOR_S: Final = 600.0
@@ -114,7 +115,7 @@ def require_own_page(request: Request) -> None:
     if origin is None:
         is_own = request.headers.get("sec-fetch-site") == "same-origin"
     else:
-        is_own = urlsplit(origin).netloc.lower() == request.headers.get("host", "").lower()
+        is_own = authority_of(origin) == request.headers.get("host", "").lower()
     if not is_own:
         text = "Forms are taken from these pages only; programs use the REST API"
         raise ConnectError(HTTPStatus.FORBIDDEN, text)

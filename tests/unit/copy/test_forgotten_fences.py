@@ -5,7 +5,7 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.batches.producer import ProducerId
+from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import stamp
 from sparkmirror.domain.incidents import IncidentKind
 from tests.support.batches import Rec, encode
@@ -24,13 +24,16 @@ AGED_S: Final = 310.0
 
 def forget_and_append(partition: OnePartition, values: range, *, skips: int = 0) -> None:
     """The leader forgets the producers, and a late batch of the one that wrote last arrives."""
-    state = partition.position
-    assert state is not None
-    assert state.producer is not None
-    writer = state.producer.producer
+    state = stored_producer(partition)
     partition.target.producers.forget()
-    sequence = state.producer.next_sequence + skips
-    append(partition, writer, sequence, values)
+    append(partition, state.producer, state.next_sequence + skips, values)
+
+
+def stored_producer(partition: OnePartition) -> ProducerState:
+    position = partition.position
+    assert position is not None
+    assert position.producer is not None
+    return position.producer
 
 
 def append(partition: OnePartition, writer: ProducerId, sequence: int, values: range) -> None:
@@ -60,10 +63,7 @@ def test_a_batch_that_arrives_again_late_is_not_taken_for_the_last_one(partition
     partition.write(range(10))
     partition.run_until_stored(9)
     first.kill()
-    written = partition.position
-    assert written is not None
-    assert written.producer is not None
-    writer = written.producer.producer
+    writer = stored_producer(partition).producer
     append(partition, writer, 10, range(10, 20))
     append(partition, writer, 20, range(20, 30))
     partition.target.producers.forget()
@@ -80,16 +80,14 @@ def test_a_batch_of_a_fenced_attempt_that_was_taken_is_told(partition: OnePartit
     first = partition.start()
     partition.write(range(10))
     partition.run_until_stored(9)
-    old = partition.position
-    assert old is not None
-    assert old.producer is not None
+    old = stored_producer(partition)
     first.kill()
     second = partition.start()
     partition.write(range(10, 20))
     partition.run_until_stored(19)
     second.kill()
     partition.target.producers.forget()
-    append(partition, old.producer.producer, old.producer.next_sequence, range(10, 20))
+    append(partition, old.producer, old.next_sequence, range(10, 20))
     third = partition.start()
     partition.write(range(20, 30))
     partition.run_for(QUIET_S)
@@ -147,14 +145,12 @@ def test_what_a_frozen_attempt_writes_in_place_of_the_lost_marker_is_told(partit
     first = partition.start()
     partition.write(range(10))
     partition.run_until_stored(9)
-    frozen = partition.position
-    assert frozen is not None
-    assert frozen.producer is not None
+    frozen = stored_producer(partition)
     first.kill()
     second = partition.start()
     partition.run_for(QUIET_S)
     partition.target.truncate(10, partition.stage.target.now_ms())
-    append(partition, frozen.producer.producer, 10, range(10, 11))
+    append(partition, frozen.producer, 10, range(10, 11))
     partition.run_for(AGED_S)
     partition.write(range(10, 20))
     partition.run_until_stored(19)

@@ -17,6 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from sparkmirror.connect.rest.authentication import READING
 from sparkmirror.connect.rest.responses import error_response
 from sparkmirror.domain.connect import ConnectError
+from sparkmirror.domain.network import authority_of
 from sparkmirror.policies.java_regex import JavaPattern
 
 ANY_HOST: Final = "*"
@@ -52,7 +53,7 @@ class BrowserRequests:
         if origin is None:
             is_foreign = headers.get("sec-fetch-site") in _FOREIGN_SITES
         else:
-            is_own = _authority_of(origin) == host.lower()
+            is_own = authority_of(origin) == host.lower()
             is_foreign = not is_own and (self._origins is None or not self._origins.fullmatch(origin))
         if is_foreign:
             text = f"Requests that pages of {origin or 'another site'} send may not change anything"
@@ -71,14 +72,6 @@ def _name_of(url: str) -> str:
         return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
         return "."  # a bracket that is not closed: no host has this name
-
-
-def _authority_of(origin: str) -> str | None:
-    """Host and port, None if it is no URL."""
-    try:
-        return urlsplit(origin).netloc.lower()
-    except ValueError:
-        return None
 
 
 def _is_address(name: str) -> bool:

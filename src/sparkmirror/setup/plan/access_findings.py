@@ -68,23 +68,13 @@ def _old_broker(cluster: Alias, address: str, api: _Api, offered: ApiRange | Non
 
 def missing_rights(survey: FlowSurvey) -> Iterator[Finding]:
     wanted = dict.fromkeys(_wanted_rights(survey))
-    optional = {own.creation.name for own in survey.own if not own.is_needed}
+    optional = {FENCING_IDS, *(own.creation.name for own in survey.own if not own.is_needed)}
     for cluster, right in wanted:
         side = survey.side(cluster)
         if side.lacks(right):
-            # Without the topic of attempts a flow copies all the same: see docs/guarantees.md.
+            # Without the topic of attempts, or their ids, a flow copies all the same: see docs/guarantees.md.
             severity = Severity.WARNS if right.name in optional else Severity.BLOCKS
             yield missing_right(side, right, severity)
-    for refused in sorted(survey.target.refused_ids):
-        yield _missing_id(survey, refused)
-
-
-def _missing_id(survey: FlowSurvey, transactional_id: str) -> Finding:
-    """Without the right to fence attempts a flow copies all the same, but not to write in transactions."""
-    fences = transactional_id.startswith(FENCING_IDS)
-    prefix = FENCING_IDS if fences else transactional_id.removesuffix("0")
-    right = Need.TRANSACT.of(prefix, PatternType.PREFIXED)
-    return missing_right(survey.target, right, Severity.WARNS if fences else Severity.BLOCKS)
 
 
 def missing_right(side: ClusterSurvey, right: Right, severity: Severity = Severity.BLOCKS) -> Finding:
@@ -115,6 +105,7 @@ def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
             yield own.cluster, need.of(own.creation.name)
     for cluster, need in _on_clusters(survey):
         yield cluster, need.of()
+    yield there, Need.TRANSACT.of(survey.id_prefix, PatternType.PREFIXED)
     yield from _of_preserved(survey)
 
 

@@ -47,7 +47,7 @@ from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.setup.topic_rules import first_refusal
 from sparkmirror.setup.topic_sync import Topics, TopicSync
-from sparkmirror.storage.attempts import fencing_id, owner_of
+from sparkmirror.storage.attempts import FENCING_IDS, fencing_id, owner_of
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """For a mirror that was never behind long enough for a measurement."""
@@ -316,25 +316,28 @@ def survey_flow(
     asked = mirrored[:asked_max]
     at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
     at_target = {remote for _, remote in asked} | _names(own, flow.target)
+    prefix, ids = _transactional_ids(on, connector, topics)
     return FlowSurvey(
         settings,
         survey(connector.source_admin, flow.source, at_source),
-        survey(connector.target_admin, flow.target, at_target, _transactional_ids(on, connector, topics)),
+        survey(connector.target_admin, flow.target, at_target, ids),
         {topic: found.partitions for topic, found in topics.source.items()},
         topics.target,
         mirrored,
         named,
         topics.plan,
         own=own,
+        id_prefix=prefix,
     )
 
 
-def _transactional_ids(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Collection[str]:
-    """One for all that it uses: rights are given by their prefix."""
+def _transactional_ids(on: FlowWorker, connector: SourceConfig, topics: Topics) -> tuple[str, list[str]]:
+    """How all that it uses begin, and one of them, if it uses any: rights are given by their prefix."""
     if connector.transactions is not None:
-        return [transactional_id(on.worker.group_id, connector.name, 0)]
+        first = transactional_id(on.worker.group_id, connector.name, 0)
+        return first.removesuffix("0"), [first]
     owner = owner_of(on.worker.offset_topic.name, connector.name)
-    return [fencing_id(owner, TopicPartition(topic, 0)) for topic, _ in topics.pairs[:1]]
+    return FENCING_IDS, [fencing_id(owner, TopicPartition(topic, 0)) for topic, _ in topics.pairs[:1]]
 
 
 def _names(own: Iterable[OwnTopic], cluster: Alias) -> set[str]:

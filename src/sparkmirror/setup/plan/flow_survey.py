@@ -14,6 +14,7 @@ from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import TopicPlan
+from sparkmirror.storage.attempts import FENCING_IDS
 
 
 class Refusal(NamedTuple):
@@ -58,6 +59,8 @@ class FlowSurvey:
     homeless: Collection[TopicPartition] = ()
     """Without a position, where `auto.offset.reset` is none."""
     refusals: Sequence[Refusal] = ()
+    id_prefix: str = FENCING_IDS
+    """How the transactional ids begin that the flow uses on the target."""
 
     def side(self, cluster: Alias) -> ClusterSurvey:
         return self.source if cluster == self.source.alias else self.target
