@@ -154,11 +154,15 @@ class AttemptWrites:
                 failures = 0
                 for copy, count, drops in waiting:
                     if copy.held.drops == drops:
-                        for _ in range(count):
-                            self._writer().append(copy.plan.target, copy.held.release())
+                        self._release(copy, count)
                 self._writer().flush()
         finally:
             self._is_recording = False
+
+    def _release(self, copy: PartitionCopy, count: int) -> None:
+        writer, target = self._writer(), copy.plan.target
+        for _ in range(count):
+            writer.append(target, copy.held.release())
 
     async def _write(self, sources: Sequence[TopicPartition]) -> None:
         assert self._claims is not None

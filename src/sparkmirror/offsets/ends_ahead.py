@@ -25,6 +25,8 @@ from sparkmirror.offsets.sequence_ends import (
 )
 
 _FIRST_RECORDS: Final = attrgetter("first.records")
+_MANY: Final = 64
+"""From here on arrays are faster."""
 
 
 class _Taken(NamedTuple):
@@ -99,7 +101,7 @@ class EndsAhead:
     def encode(self) -> str:
         """All of them, as `encode_ends` does."""
         if self._taken:
-            encoded = EncodedEnds.of(_ends_of(self._taken))
+            encoded = _encoded(self._taken)
             self._taken.clear()
             if self._encoded[-1].last.records == encoded.first.records:
                 self._encoded.pop()  # nothing was taken behind it
@@ -112,6 +114,14 @@ class EndsAhead:
 
     def _follow(self, end: SequenceEnd) -> None:
         self._shift, self._epoch, self._far = end.offset - end.records, end.epoch, end.records + FAR // 2
+
+
+def _encoded(taken: Sequence[_Taken]) -> EncodedEnds:
+    if len(taken) < _MANY and all(len(batch.offsets) == 1 for batch in taken):
+        return EncodedEnds.of_few(
+            [SequenceEnd(batch.records, batch.offsets[0], batch.epoch) for batch in taken]
+        )
+    return EncodedEnds.of(_ends_of(taken))
 
 
 def _ends_of(taken: Sequence[_Taken]) -> Sequence[Column]:

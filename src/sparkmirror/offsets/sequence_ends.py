@@ -7,7 +7,7 @@ and in each leader epoch of the source.
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -83,6 +83,15 @@ class EncodedEnds(NamedTuple):
     @classmethod
     def of_one(cls, end: SequenceEnd) -> "EncodedEnds":
         return cls(end, end, ("", "", ""))
+
+    @classmethod
+    def of_few(cls, ends: Sequence[SequenceEnd]) -> "EncodedEnds":
+        """The same as `of`, and faster for less than a hundred."""
+        records, offsets, epochs = (
+            "".join([f",{after - before}" for before, after in pairwise(column)])
+            for column in zip(*ends, strict=True)
+        )
+        return cls(ends[0], ends[-1], (records, offsets, epochs))
 
     @classmethod
     def of(cls, columns: Sequence[Column]) -> "EncodedEnds":
