@@ -12,7 +12,7 @@ from sparkmirror.batches.record_batch import CONTROL, stamp
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.topic_log import TopicWriter, read_topic
-from sparkmirror.storage.attempts import Stage, attempts_of
+from sparkmirror.storage.attempts import KnownAttempts, Stage
 from tests.contract.copying import (
     ATTEMPTS,
     CONNECTOR,
@@ -46,9 +46,9 @@ def markers(bench: Bench, topic: str) -> int:
 
 
 def stages(bench: Bench, topic: str) -> list[Stage]:
-    partition = TopicPartition(topic, 0)
-    records = read_topic(connection(bench.target), ATTEMPTS)
-    return [each.stage for each in attempts_of(records, f"{POSITIONS}-{CONNECTOR}", [partition])[partition]]
+    known = KnownAttempts(f"{POSITIONS}-{CONNECTOR}")
+    known.add(read_topic(connection(bench.target), ATTEMPTS))
+    return [each.stage for each in known.of(TopicPartition(topic, 0))]
 
 
 @contextmanager

@@ -7,7 +7,7 @@ one sees the newer one's claim, or the newer one fences the older.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -34,11 +34,11 @@ from sparkmirror.kafka.transport import network_of
 from sparkmirror.offsets.sequence_ends import SequenceEnd
 from sparkmirror.storage.attempts import (
     Attempt,
+    AttemptLog,
     Stage,
     attempt_record,
     fencing_id,
     owner_of,
-    read_attempts,
 )
 
 _log = logging.getLogger(__name__)
@@ -101,12 +101,13 @@ class Claims:
         """
         found: _Claims = {}
         try:
-            known = self._read(plans)
-            own = self._claim(plans, known, found)
-            # Before a marker: a flow back would take its producer for a stranger for good.
-            self.cycles.record(attempt.producer.id for attempt in own.values())
-            self.write([attempt_record(self.owner, source, attempt) for source, attempt in own.items()])
-            self._check(plans, own, settled, found)
+            with closing(AttemptLog(self.plan.state.connection, self.topic, self.owner)) as log:
+                known = log.read(plan.source for plan in plans)
+                own = self._claim(plans, known, found)
+                # Before a marker: a flow back would take its producer for a stranger for good.
+                self.cycles.record(attempt.producer.id for attempt in own.values())
+                self.write([attempt_record(self.owner, source, attempt) for source, attempt in own.items()])
+                self._check([plan for plan in plans if plan.source in own], own, settled, found, log)
         except (AuthorizationError, UnsupportedVersionError) as error:
             return {plan.source: Unfenced(error) for plan in plans}
         return found
@@ -123,10 +124,6 @@ class Claims:
 
     def _transactional_id(self, source: TopicPartition) -> str:
         return transactional_id_of(self.plan, source)
-
-    def _read(self, plans: Collection[CopyPartition]) -> Mapping[TopicPartition, list[Attempt]]:
-        sources = [plan.source for plan in plans]
-        return read_attempts(self.plan.state.connection, self.topic, self.owner, sources)
 
     def _claim(
         self,
@@ -153,19 +150,19 @@ class Claims:
         own: Mapping[TopicPartition, Attempt],
         settled: Mapping[TopicPartition, ProducerId],
         found: _Claims,
+        log: AttemptLog,
     ) -> None:
         """Fence earlier attempts that may write, and give way to later ones."""
-        claimed = [plan for plan in plans if plan.source in own]
-        known = self._read(claimed)
+        known = log.read(own)
         open_ones = {
             plan.source: [
                 attempt
                 for attempt in _before(own[plan.source], known[plan.source])
                 if attempt.may_write and attempt.producer != settled.get(plan.source)
             ]
-            for plan in claimed
+            for plan in plans
         }
-        fenced = [plan for plan in claimed if open_ones[plan.source]]
+        fenced = [plan for plan in plans if open_ones[plan.source]]
         markers: dict[TopicPartition, int | None] = {}
         if fenced:
             self._await_others(fenced, own, open_ones)
@@ -174,7 +171,7 @@ class Claims:
                     found[source] = marker
                 else:
                     markers[source] = marker
-            known = {**known, **self._read(fenced)}
+            known = log.read(own)
         for source in own:
             found.setdefault(source, _claimed(source, own[source], known[source], markers.get(source)))
 

@@ -7,7 +7,7 @@ loop takes it over with `into_channel` and speaks raw Fetch and Produce.
 import itertools
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -106,13 +106,13 @@ class Connection:
         version = self.version_of(request.API_KEY, request.name, request.min_version, high)
         return self._exchange(request, response_class, version, timeout_s)
 
-    def request_all(
+    def send_all(
         self, requests: Sequence[Any], response_class: Any, *, timeout_s: float, version_max: int = 99
-    ) -> list[Any]:
-        """The responses to requests of one kind, sent at once: brokers answer in their order.
+    ) -> Callable[[], list[Any]]:
+        """Send requests of one kind at once; a call that waits for their responses, the next use of this.
 
-        For small requests, so many that they fit the buffers of the stream. Raises DisconnectedError: then
-        it is unknown which of them arrived.
+        For small requests, so many that they fit the buffers of the stream. Raises DisconnectedError, as the
+        call does: then it is unknown which of them arrived.
         """
         self._renew_session(timeout_s)
         frames, expected = [], []
@@ -124,15 +124,20 @@ class Connection:
             frames.append(self._encode(request, version, expected[-1][0]))
         self._transport.set_timeout(timeout_s)
         self._channel.send(frames)
-        responses: list[Any] = []
-        while len(responses) < len(requests):
-            for frame in islice(self._channel.receive(), len(requests) - len(responses)):
-                correlation_id, version = expected[len(responses)]
-                responses.append(self._decode(frame, response_class, version))
-                if responses[-1].header.correlation_id != correlation_id:
-                    raise DisconnectedError(f"{self.address} answered {requests[0].name} out of order")
-        self._is_proven = True
-        return responses
+
+        def receive() -> list[Any]:
+            """Brokers answer in the order of requests."""
+            responses: list[Any] = []
+            while len(responses) < len(requests):
+                for frame in islice(self._channel.receive(), len(requests) - len(responses)):
+                    correlation_id, version = expected[len(responses)]
+                    responses.append(self._decode(frame, response_class, version))
+                    if responses[-1].header.correlation_id != correlation_id:
+                        raise DisconnectedError(f"{self.address} answered {requests[0].name} out of order")
+            self._is_proven = True
+            return responses
+
+        return receive
 
     def next_correlation_id(self) -> int:
         return next(self._correlation_ids)

@@ -8,8 +8,10 @@ with sequences from 0.
 The transaction ends by a version of EndTxn below 5, which leaves the epoch as it is (KIP-890).
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
+from math import ceil
 from typing import Any, Final, NamedTuple, TypeVar
 
 from kafka.protocol.metadata import FindCoordinatorRequest
@@ -43,6 +45,10 @@ from sparkmirror.kafka.transport import network_of
 _INIT_VERSION_MAX: Final = 5
 _ADD_VERSION_MAX: Final = 3
 _END_VERSION_MAX: Final = 4
+_CONNECTIONS: Final = 4
+"""To each coordinator: a broker handles one request of a connection at a time, and each is a write."""
+_PIPELINED_MIN: Final = 50
+"""Fewer are not worth another connection."""
 _PIPELINED_MAX: Final = 100
 _MARKED_MAX: Final = 1000
 """How many fences are open at a time: none may be open for long."""
@@ -60,13 +66,21 @@ class Claim(NamedTuple):
     partition: TopicPartition
 
 
+class _Share(NamedTuple):
+    """Ids of one coordinator, and the cluster whose connection to it they are asked over."""
+
+    cluster: Cluster
+    coordinator: Address
+    ids: Sequence[str]
+
+
 class Fencing:
     """Blocks. Not thread-safe: one owner, who closes it."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
         self._network = network_of(settings)
-        self._cluster = Cluster(settings)
+        self._clusters = [Cluster(settings) for _ in range(_CONNECTIONS)]
         self._coordinators: dict[str, Address] = {}
 
     def claim(self, transactional_ids: Collection[str]) -> Mapping[str, ProducerId | SparkmirrorError]:
@@ -120,7 +134,8 @@ class Fencing:
         return {each: self._named(claims[each], errors[each]) for each in claims}
 
     def close(self) -> None:
-        self._cluster.close()
+        for cluster in self._clusters:
+            cluster.close()
 
     def _named(self, claim: Claim, error: SparkmirrorError | None) -> SparkmirrorError | None:
         """The same error; with the right that is missing, if it is about the topic."""
@@ -181,7 +196,7 @@ class Fencing:
         errors: dict[str, SparkmirrorError] = {}
         if not unknown:
             return errors
-        for each, coordinator in self._cluster.coordinators(CoordinatorKind.TRANSACTION, unknown):
+        for each, coordinator in self._clusters[0].coordinators(CoordinatorKind.TRANSACTION, unknown):
             if coordinator.code == NONE:
                 self._coordinators[each] = coordinator.address
             else:
@@ -191,28 +206,46 @@ class Fencing:
     def _exchange(
         self, requests: Mapping[str, Any], response_class: Any, version_max: int, retries: Retries
     ) -> Iterator[tuple[str, Any]]:
-        """Each id with its response, or with the DisconnectedError of its coordinator."""
-        for address, led in self._by_coordinator(requests).items():
-            ids = iter(led)
-            while chunk := list(islice(ids, _PIPELINED_MAX)):
-                try:
-                    connection = self._cluster.connection(address)
-                    responses = connection.request_all(
-                        [requests[each] for each in chunk],
-                        response_class,
-                        timeout_s=retries.left_s,
-                        version_max=version_max,
-                    )
-                except DisconnectedError as error:
-                    self._cluster.forget()
-                    for each in chunk:
-                        self._coordinators.pop(each, None)
-                        yield each, error
-                    continue
-                except KafkaError as error:
-                    yield from ((each, error) for each in chunk)
-                    continue
-                yield from zip(chunk, responses, strict=True)
+        """Each id with its response, or with the error of its coordinator."""
+
+        def send(share: _Share) -> Callable[[], list[Any]]:
+            return share.cluster.connection(share.coordinator).send_all(
+                [requests[each] for each in share.ids],
+                response_class,
+                timeout_s=retries.left_s,
+                version_max=version_max,
+            )
+
+        for at_once in self._shares(requests):
+            sent = [(share, self._attempted(share, partial(send, share))) for share in at_once]
+            for share, receive in sent:
+                responses = receive if isinstance(receive, KafkaError) else self._attempted(share, receive)
+                if isinstance(responses, KafkaError):
+                    yield from ((each, responses) for each in share.ids)
+                else:
+                    yield from zip(share.ids, responses, strict=True)
+
+    def _attempted(self, share: _Share, step: Callable[[], _T]) -> _T | KafkaError:
+        try:
+            return step()
+        except DisconnectedError as error:
+            share.cluster.forget()
+            for each in share.ids:
+                self._coordinators.pop(each, None)
+            return error
+        except KafkaError as error:
+            return error
+
+    def _shares(self, transactional_ids: Collection[str]) -> Iterable[Sequence[_Share]]:
+        """What is sent at once, one after the other."""
+        rounds: dict[int, list[_Share]] = {}
+        for coordinator, led in self._by_coordinator(transactional_ids).items():
+            size = min(max(ceil(len(led) / _CONNECTIONS), _PIPELINED_MIN), _PIPELINED_MAX)
+            for number, begin in enumerate(range(0, len(led), size)):
+                nth_round, connection = divmod(number, _CONNECTIONS)
+                share = _Share(self._clusters[connection], coordinator, led[begin : begin + size])
+                rounds.setdefault(nth_round, []).append(share)
+        return rounds.values()
 
     def _by_coordinator(self, transactional_ids: Collection[str]) -> Mapping[Address, list[str]]:
         led: dict[Address, list[str]] = {}

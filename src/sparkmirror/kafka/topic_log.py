@@ -6,6 +6,7 @@ blocks, and every wait is bounded.
 
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 from itertools import chain
 
@@ -35,6 +36,7 @@ from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transport import network_of
 
 _TAIL_RESPONSE_TIMEOUT_S = 5.0
+_READ_DEADLINE_S = 60.0
 """The callers that follow a tail need to know soon when it's cut off."""
 
 
@@ -196,23 +198,41 @@ class _LogReader:
                     yield record
 
 
-def read_topic(
-    settings: ConnectionSettings, topic: str, *, deadline_s: float = 60.0, read_committed: bool = False
-) -> Iterator[LogRecord]:
-    """Everything in a topic up to the end it has now, partition by partition interleaved.
+class TopicReader:
+    """Reads a whole topic, and later what came since. Not thread-safe: one owner, who closes it."""
 
-    Raises KafkaError, also for a topic that doesn't exist; RetriableError when the end isn't reached in time.
-    """
-    reader = _LogReader(settings, read_committed=read_committed)
-    try:
-        partitions = reader.partitions(topic)
-        if not partitions:
-            raise error_for(UNKNOWN_TOPIC_OR_PARTITION, topic)
-        yield from _read_to_end(reader, partitions, deadline_s)
-    except (KafkaError, CorruptBatchError) as error:
-        raise _about(error, f"read {topic}") from error
-    finally:
-        reader.close()
+    def __init__(self, settings: ConnectionSettings, topic: str, *, read_committed: bool = False) -> None:
+        self._topic = topic
+        self._reader = _LogReader(settings, read_committed=read_committed)
+
+    def read_to_end(self, deadline_s: float = _READ_DEADLINE_S) -> Iterator[LogRecord]:
+        """Everything up to the end it has now that was not read before, partition by partition interleaved.
+
+        Raises KafkaError, also for a topic that doesn't exist; RetriableError when the end isn't reached in
+        time.
+        """
+        try:
+            partitions = self._reader.partitions(self._topic)
+            if not partitions:
+                raise error_for(UNKNOWN_TOPIC_OR_PARTITION, self._topic)
+            yield from _read_to_end(self._reader, partitions, deadline_s)
+        except (KafkaError, CorruptBatchError) as error:
+            raise _about(error, f"read {self._topic}") from error
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+def read_topic(
+    settings: ConnectionSettings,
+    topic: str,
+    *,
+    deadline_s: float = _READ_DEADLINE_S,
+    read_committed: bool = False,
+) -> Iterator[LogRecord]:
+    """As `TopicReader.read_to_end`, once."""
+    with closing(TopicReader(settings, topic, read_committed=read_committed)) as reader:
+        yield from reader.read_to_end(deadline_s)
 
 
 def _read_to_end(

@@ -9,16 +9,17 @@ Compacted, one partition, a record for each attempt; those that are over are del
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.topic_log import TopicReader
 from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
 
 FENCING_IDS: Final = "sparkmirror-"
@@ -100,32 +101,45 @@ def deletion_record(owner: str, partition: TopicPartition, producer: ProducerId)
     return LogRecord(_key(owner, partition, producer), None)
 
 
-def read_attempts(
-    settings: ConnectionSettings,
-    topic: str,
-    owner: str,
-    partitions: Collection[TopicPartition],
-) -> Mapping[TopicPartition, list[Attempt]]:
-    """The attempts of each of the partitions, from the oldest to the newest. Blocks. Raises KafkaError."""
-    return attempts_of(read_topic(settings, topic), owner, partitions)
+class KnownAttempts:
+    """The attempts of an owner, from records of their topic in its order."""
+
+    def __init__(self, owner: str) -> None:
+        self._owner = owner
+        self._attempts: dict[TopicPartition, dict[ProducerId, Attempt]] = {}
+
+    def add(self, records: Iterable[LogRecord]) -> None:
+        newest: dict[bytes, LogRecord] = {record.key: record for record in records if record.key is not None}
+        for key, record in newest.items():
+            parsed = _parsed_key(key)
+            if parsed is None or parsed[0] != self._owner:
+                continue
+            _, partition, producer = parsed
+            attempts = self._attempts.setdefault(partition, {})
+            if record.value is None:
+                attempts.pop(producer, None)
+            else:
+                attempts[producer] = _attempt(producer, record.value)
+
+    def of(self, partition: TopicPartition) -> list[Attempt]:
+        """From the oldest to the newest."""
+        return sorted(self._attempts.get(partition, {}).values(), key=attrgetter("order"))
 
 
-def attempts_of(
-    records: Iterable[LogRecord], owner: str, partitions: Collection[TopicPartition]
-) -> Mapping[TopicPartition, list[Attempt]]:
-    """The same from all records of the topic."""
-    newest: dict[bytes, LogRecord] = {record.key: record for record in records if record.key is not None}
-    found: dict[TopicPartition, list[Attempt]] = {partition: [] for partition in partitions}
-    for key, record in newest.items():
-        parsed = _parsed_key(key)
-        if parsed is None or record.value is None:
-            continue
-        found_owner, partition, producer = parsed
-        if found_owner == owner and partition in found:
-            found[partition].append(_attempt(producer, record.value))
-    for attempts in found.values():
-        attempts.sort(key=lambda attempt: attempt.order)
-    return found
+class AttemptLog:
+    """Reads the attempts of an owner, and later what changed since. Blocks; one owner, who closes it."""
+
+    def __init__(self, settings: ConnectionSettings, topic: str, owner: str) -> None:
+        self._reader = TopicReader(settings, topic)
+        self._known = KnownAttempts(owner)
+
+    def read(self, partitions: Iterable[TopicPartition]) -> Mapping[TopicPartition, list[Attempt]]:
+        """The attempts of each of the partitions, from the oldest to the newest. Raises KafkaError."""
+        self._known.add(self._reader.read_to_end())
+        return {partition: self._known.of(partition) for partition in partitions}
+
+    def close(self) -> None:
+        self._reader.close()
 
 
 def _key(owner: str, partition: TopicPartition, producer: ProducerId) -> bytes:
