@@ -11,16 +11,16 @@ from collections.abc import Callable, Collection, Mapping
 
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.cycles import CycleError, UnknownWriterError
-from sparkmirror.batches.record_batch import OutgoingBatch, end_of_batch, writers
+from sparkmirror.batches.record_batch import OutgoingBatch, writers
 from sparkmirror.copy import partition_events as events
 from sparkmirror.copy.attempt_writes import AttemptWrites
+from sparkmirror.copy.bad_batches import BadBatches
 from sparkmirror.copy.buffer import Buffer
 from sparkmirror.copy.claims import Claims
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.copy_rules import copy_rules
 from sparkmirror.copy.copy_state import Phase, is_undisturbed
 from sparkmirror.copy.cycle_detection import CycleDetection
-from sparkmirror.copy.dead_letters import is_about_the_batch, with_fix
 from sparkmirror.copy.gap_filling import GapFilling
 from sparkmirror.copy.leader_change_check import LeaderChangeCheck, Missing
 from sparkmirror.copy.partition_copy import PartitionCopy
@@ -29,12 +29,11 @@ from sparkmirror.copy.partition_lookups import PartitionLookups, resumptions
 from sparkmirror.copy.partition_states import step
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle
-from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import CorruptBatchError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import (
     Incident,
     IncidentKind,
-    OnBadBatch,
     cycle_found,
     offset_mismatch,
     target_overwritten,
@@ -44,7 +43,6 @@ from sparkmirror.kafka.batch_writer import BatchWriter
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.policies.rate_limits import RateLimits
-from sparkmirror.storage.dead_letters import DeadLetter
 from sparkmirror.storage.progress import TaskLoad
 
 _BUFFER_FULL, _BUFFER_FREE = events.BufferFull(), events.BufferFree()
@@ -102,6 +100,7 @@ class CopyPipeline:
         self._timers: dict[TopicPartition, asyncio.TimerHandle] = {}
         self._transaction_error: SparkmirrorError | None = None
         self._buffer = Buffer(plan)
+        self._bad_batches = BadBatches(plan)
         self._leader_changes = LeaderChangeCheck(plan.producer.connection, self._last_entry_missing)
         self._will_fetch = False
 
@@ -306,7 +305,7 @@ class CopyPipeline:
             for batch in copy.take(fetched, self._buffer.takeable_bytes):
                 writes.append(copy, batch)
         except CorruptBatchError as error:
-            obstacle = self._unreadable(copy, fetched, error)
+            obstacle = self._bad_batches.unreadable(copy, fetched, error)
         except UnknownWriterError:
             obstacle = events.WritersUnknown(writers(fetched.records))
         except CycleError as error:
@@ -339,23 +338,6 @@ class CopyPipeline:
 
     def source_recreated(self, partition: TopicPartition) -> None:
         self.report(partition, events.SourceRecreated())
-
-    def _unreadable(self, copy: PartitionCopy, fetched: FetchedPartition, error: CorruptBatchError) -> Event:
-        refusal = KafkaError(f"{fetched.partition} on {self._plan.consumer.connection.cluster}: {error}")
-        end = end_of_batch(fetched.records, copy.fetch_position)
-        if self._skips and end is not None:
-            return events.SourceBatchSkipped(self._letter(copy, refusal, copy.fetch_position, end - 1))
-        return events.SourceBatchFailed(self._with_fix(copy, refusal), random.random())
-
-    @property
-    def _skips(self) -> bool:
-        return self._plan.settings.reactions.on_bad_batch is OnBadBatch.SKIP
-
-    def _with_fix(self, copy: PartitionCopy, error: SparkmirrorError) -> KafkaError:
-        return with_fix(error, copy.plan.target_topic, self._plan.producer.connection.cluster)
-
-    def _letter(self, copy: PartitionCopy, error: SparkmirrorError, first: int, last: int) -> DeadLetter:
-        return DeadLetter(copy.plan.source, first, last, str(error), time.time())
 
     def _note_cycle(self, copy: PartitionCopy) -> None:
         """That two clusters mirror each other is no error."""
@@ -412,14 +394,7 @@ class CopyPipeline:
 
     def write_refused(self, partition: TopicPartition, error: SparkmirrorError, batch: OutgoingBatch) -> None:
         copy = self._by_target[partition]
-        if not is_about_the_batch(error):
-            self._report(copy, events.TargetBatchFailed(error, random.random()))
-        elif self._skips:
-            letter = self._letter(copy, error, batch.offsets[0], batch.offsets[-1])
-            self._report(copy, events.TargetBatchSkipped(letter))
-        else:
-            refusal = self._with_fix(copy, error)
-            self._report(copy, events.TargetBatchFailed(refusal, random.random()))
+        self._report(copy, self._bad_batches.refused(copy, batch, error))
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         fenced = error.code == INVALID_PRODUCER_EPOCH
