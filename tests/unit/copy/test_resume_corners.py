@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from sparkmirror.domain.incidents import IncidentKind
+from tests.memory.compaction import remove
 from tests.memory.stage import REMOTE, RunningTask
 from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
 
@@ -94,6 +95,17 @@ def test_a_target_whose_retention_passes_the_stored_offset_gets_no_record_twice(
     partition.write_batches(100, 120)
     start_and_settle(partition)
     assert partition.copied == list(range(70, 120))
+
+
+@pytest.mark.parametrize("removed", [range(70, 95), range(20, 100)], ids=["some", "all"])
+def test_what_compaction_removes_from_the_target_before_a_restart_is_not_copied_again(
+    partition: OnePartition, removed: range
+) -> None:
+    copy_and_die(partition, 50, 100)
+    remove(partition.target, removed)
+    partition.write_batches(100, 120)
+    start_and_settle(partition)
+    assert partition.copied == [number for number in range(120) if number not in removed]
 
 
 @pytest.mark.parametrize("is_stopped", [False, True], ids=["killed", "stopped"])
