@@ -162,6 +162,7 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.SOURCE, Mode.SYNCED_ACLS, own("acls"), _STATE, "ACLs that it made")
     yield of(Who.SOURCE, Mode.DELETES, remote, [Need.DELETE_TOPIC], "each mirrored topic")
     yield of(Who.SOURCE, Mode.PRESERVED, remote, [Need.DELETE_RECORDS], "each topic that it selects")
+    yield of(Who.SOURCE, Mode.PRESERVED, own("migrations"), [Need.READ_TOPIC], "which topics are promoted")
     yield of(Who.SOURCE, Mode.PRESERVED, cluster, [Need.WRITE_MARKERS], "not needed; fills long gaps faster")
     yield of(Who.SOURCE, Mode.BAD_BATCHES, own("dead-letters"), _STATE, "what was skipped")
     ids = Resource(ResourceType.TOPIC, "mm2-producer-ids.internal")

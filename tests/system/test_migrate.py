@@ -14,7 +14,7 @@ import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
-from tests.support.broker_data import append, create_topic, numbered
+from tests.support.broker_data import append, create_topic, keyed_of, numbered
 from tests.support.mirror import COMMAND, Mirror, running_mirror
 from tests.support.progress import await_caught_up
 from tests.support.waiting import await_value
@@ -24,7 +24,10 @@ ALIAS: Final = "moved"
 TOPIC: Final = "moved.orders"
 EMPTY: Final = "moved.quiet"
 """A topic to which nothing is ever written."""
+KEPT: Final = "moved.kept"
+"""Its offsets are preserved."""
 REMOTE: Final = f"{ALIAS}.{TOPIC}"
+REMOTE_KEPT: Final = f"{ALIAS}.{KEPT}"
 AHEAD: Final = 7
 RECORDS: Final = 50
 READ: Final = 33
@@ -48,10 +51,12 @@ def migrated(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[MigratedMirror]:
     create_topic(source_cluster.bootstrap_servers, TOPIC, partitions=2)
+    create_topic(source_cluster.bootstrap_servers, KEPT, partitions=2)
     create_topic(source_cluster.bootstrap_servers, EMPTY)
     create_topic(target_cluster.bootstrap_servers, REMOTE, partitions=2)
     for partition in range(2):
         append(source_cluster, TOPIC, numbered(RECORDS, first=1000 * partition), partition=partition)
+        append(source_cluster, KEPT, numbered(RECORDS, first=1000 * partition), partition=partition)
         append(target_cluster, REMOTE, numbered(AHEAD, first=-AHEAD), partition=partition)
     properties = {
         "clusters": f"{ALIAS}, B",
@@ -60,11 +65,13 @@ def migrated(
         f"{ALIAS}->B.enabled": "true",
         f"{ALIAS}->B.topics": "moved\\..*",
         f"{ALIAS}->B.emit.heartbeats.enabled": "true",
+        f"{ALIAS}->B.offsets.preserve": "true",
+        f"{ALIAS}->B.offsets.preserve.topics": KEPT,
         "heartbeats.replication.enabled": "false",
         "tasks.max": "1",
     }
     with running_mirror(tmp_path_factory.mktemp("moved") / "mirror", properties) as mirror:
-        await_caught_up(source_cluster, target_cluster, ALIAS, [TOPIC])
+        await_caught_up(source_cluster, target_cluster, ALIAS, [TOPIC, KEPT])
         yield MigratedMirror(source_cluster, target_cluster, mirror)
 
 
@@ -209,6 +216,45 @@ def test_producers_can_move_once_all_their_records_are_mirrored(
         assert row["target_end"] == row["target_next"] == row["source_end"] + AHEAD
     (heartbeat,) = (step for step in migration["steps"] if step["step"] == "heartbeat")
     assert "the last one on B was emitted" in heartbeat["text"]
+
+
+def test_promoted_copies_get_nothing_of_the_flow_any_more(
+    migrated: MigratedMirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source, target, mirror = migrated
+    group, log = "moved-reader", tmp_path / "comments"
+    commit(source, group, KEPT, {0: 10, 1: RECORDS})
+    command = ["promote", str(mirror.file), f"{ALIAS}->B", "--topics", KEPT]
+    plan = printed_by(command, capsys)
+    expected = {"check": "done", "start": "done", "stop": "waiting", "drain": "done"}
+    assert steps(plan) == expected | dict.fromkeys(("switch", "groups", "verify"), "to do")
+    assert committed(target, group, REMOTE_KEPT, 2) == {}, "a plan writes nothing"
+    with running([*command, "--execute", "--still-for", "2", "-o", "json"], log) as process:
+        await_stderr(log, f"stop the producers of {KEPT} on {ALIAS}")
+        append(source, KEPT, numbered(3, first=RECORDS), partition=0)
+        printed = ended(process, log)
+    assert set(steps(printed).values()) == {"done"}
+    (migration,) = printed["migrations"]
+    assert [row["parted_at"] for row in migration["partitions"]] == [RECORDS + 3, RECORDS]
+    assert [row["target_end"] for row in migration["partitions"]] == [RECORDS + 4, RECORDS + 1]
+    assert committed(target, group, REMOTE_KEPT, 2) == {0: 10, 1: RECORDS}
+    mirror.await_log(f"{KEPT} is promoted: it is copied no more")
+    append(source, KEPT, numbered(2, first=7000), partition=0)
+    append(target, REMOTE_KEPT, numbered(2, first=8000), partition=0)
+    append(source, TOPIC, numbered(2, first=7000), partition=1)
+    await_caught_up(source, target, ALIAS, [TOPIC])
+    assert keyed_of(target, REMOTE_KEPT, 0) == [*numbered(RECORDS + 3), *numbered(2, first=8000)]
+    again = printed_by([*command, "--execute"], capsys)
+    assert f"more on {ALIAS}, which is not on B: {KEPT}-0 (2 offsets)" in str(again)
+    assert main([*command, "--roll-back", "--execute"]) == 1
+    assert f"{KEPT} can't be copied again: the flow is fenced there" in capsys.readouterr().err
+
+
+def test_topics_without_preserved_offsets_are_not_promoted(
+    migrated: MigratedMirror, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["promote", str(migrated.mirror.file), "--topics", TOPIC, "--execute"]) == 1
+    assert f"no topic like {TOPIC} has preserved offsets in {ALIAS}->B" in capsys.readouterr().err
 
 
 def test_migration_fails_without_a_running_mirror(

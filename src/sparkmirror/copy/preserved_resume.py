@@ -5,7 +5,7 @@ See docs/decisions/0006.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -35,6 +35,8 @@ from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.promotions import promoted, read_promotions
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +92,22 @@ class PreservedResume:
         Where others can start, those whose beginning must be filled come with the next call. Raises
         KafkaError when no partition can start.
         """
+        known = self._promoted(reasons)
+        left = {at: reason for at, reason in reasons.items() if at not in known}
+        if not left:
+            return known
+        found = self._starts(left)
+        # A promotion is recorded before it claims the partitions: who claims later than it sees the record.
+        return {**found, **known, **self._promoted(left)}
+
+    def _promoted(self, sources: Collection[TopicPartition]) -> Mapping[TopicPartition, SparkmirrorError]:
+        state, source = self.plan.state, self.plan.flow.source
+        owner = owner_of(state.positions_topic, self.plan.connector)
+        return promoted(read_promotions(state.connection, source, owner), sources)
+
+    def _starts(
+        self, reasons: Mapping[TopicPartition, ResumeReason]
+    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         translated = {at: reasons[at] for at in self.translated.known(reasons)}
         kept = {at: reason for at, reason in reasons.items() if at not in translated}
         outcomes = self._filled(kept)

@@ -5,20 +5,16 @@ the migrations topic, so that they can be restored.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
 from typing import NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connectors.source import why_not
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.group_members import Member
 from sparkmirror.kafka.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
-from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.migrate.flow_access import CheckpointAccess, FlowAccess
 from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.migrate.group_moves import (
@@ -30,19 +26,13 @@ from sparkmirror.migrate.group_moves import (
     RollbackState,
     WrittenOffset,
 )
-from sparkmirror.migrate.written_offsets import (
-    migrations_topic,
-    read_written,
-    restored_record,
-    written_record,
-)
+from sparkmirror.migrate.migrations_log import MigrationsLog
+from sparkmirror.migrate.written_offsets import read_written, restored_record, written_record
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.wire_records import Checkpoint
-from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader
 
 _READ_TIMEOUT_S = 60.0
-_TOPIC_CONFIGS = {"cleanup.policy": "compact"}
 
 Refused = Mapping[TopicPartition, KafkaError]
 Ends = Mapping[TopicPartition, int | None]
@@ -70,7 +60,12 @@ class ConsumerMigration:
         self._access = access
         self._checkpoint = checkpoint
         self._leave_untranslated = leave_untranslated
-        self._topic = migrations_topic(access.flow.source)
+        self._log = MigrationsLog(
+            access.flow,
+            checkpoint.target_admin,
+            checkpoint.admin_plugins,
+            checkpoint.settings.checkpoints_replication_factor,
+        )
         self._offsets = FlowOffsets(access)
         topic = checkpoint.settings.checkpoints_topic
         self._checkpoints = CheckpointsReader(checkpoint.checkpoints, topic)
@@ -122,8 +117,8 @@ class ConsumerMigration:
             else:
                 earlier, metadata = (None, "") if now is None else now
             records.append(written_record(move.group, WrittenOffset(partition, offset, earlier, metadata)))
-        self._ensure_topic()
-        self._store(records)
+        self._log.ensure()
+        self._log.write(records)
         return self._target.write(move.group, wanted)
 
     # the roll-back
@@ -160,7 +155,7 @@ class ConsumerMigration:
         if removed:
             refused.update(self._target.remove(rollback.group, removed))
         done = [each.offset.partition for each in rollback.partitions if each.offset.partition not in refused]
-        self._store([restored_record(rollback.group, partition) for partition in done])
+        self._log.write([restored_record(rollback.group, partition) for partition in done])
         return refused
 
     # the survey
@@ -312,24 +307,7 @@ class ConsumerMigration:
         return committed
 
     def _stored(self) -> Mapping[GroupId, Mapping[TopicPartition, WrittenOffset]]:
-        return unless_missing(lambda: read_written(self._checkpoint.target_admin, self._topic), {})
-
-    def _ensure_topic(self) -> None:
-        replicas = self._checkpoint.settings.checkpoints_replication_factor
-        target = self._access.flow.target
-        with closing(Admin(self._checkpoint.target_admin)) as admin:
-            if self._topic in admin.partition_counts():
-                return
-            writes = self._checkpoint.admin_plugins.over(admin, target)
-            created = writes.create_topics([TopicCreation(self._topic, 1, replicas, _TOPIC_CONFIGS)])
-            for error in created.values():
-                if error is not None:
-                    raise error
-
-    def _store(self, records: Sequence[LogRecord]) -> None:
-        with closing(TopicWriter(self._checkpoint.target_admin)) as writer:
-            if records:
-                writer.write(self._topic, records)
+        return unless_missing(lambda: read_written(self._checkpoint.target_admin, self._log.topic), {})
 
 
 def _committed(cluster: Groups, groups: Collection[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:

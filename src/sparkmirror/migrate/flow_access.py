@@ -33,9 +33,12 @@ class FlowAccess:
     source: MirrorSourceSettings
     source_admin: ConnectionSettings
     target_admin: ConnectionSettings
+    admin_plugins: AdminPlugins
     consumer: ConsumerSettings
+    producer: ConnectionSettings
     positions: ConnectionSettings
     positions_topic: str
+    positions_replication_factor: int
     heartbeat: MirrorHeartbeatSettings
     heartbeat_admin: ConnectionSettings
     checkpoint: CheckpointAccess | None
@@ -49,9 +52,12 @@ class FlowAccess:
             source=source.settings,
             source_admin=source.source_admin,
             target_admin=source.target_admin,
+            admin_plugins=source.admin_plugins,
             consumer=source.consumers[0],
+            producer=source.producers[0].connection,
             positions=flow.worker_client,
             positions_topic=flow.worker.offset_topic.name,
+            positions_replication_factor=flow.worker.offset_topic.replication_factor,
             heartbeat=flow.heartbeat.settings,
             heartbeat_admin=flow.heartbeat.admin,
             checkpoint=None

@@ -78,8 +78,13 @@ class FlowOffsets:
 
     def is_preserved(self, partition: TopicPartition) -> bool:
         """Whether its records have the source's offsets (`offsets.preserve`)."""
+        is_known = partition in self._stored.of
+        return self._preserves(partition.topic) and is_known and not self.is_translated(partition)
+
+    def is_translated(self, partition: TopicPartition) -> bool:
+        """Whether its offsets could be preserved no more (`offsets.on.mismatch`)."""
         position = self._stored.of.get(partition)
-        return self._preserves(partition.topic) and position is not None and not position.is_translated
+        return position is not None and position.is_translated
 
     def translate(self, offsets: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Translation]:
         """The target offsets at which a consumer of these source offsets continues. Raises KafkaError.

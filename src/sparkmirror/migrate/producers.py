@@ -4,7 +4,7 @@ The step that is due follows from a survey of both clusters (`topic_drains`).
 """
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -15,20 +15,30 @@ from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_
 from sparkmirror.migrate.last_heartbeat import LastHeartbeat
 from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain, UnchangedEnds
-from sparkmirror.policies.java_regex import JavaPattern
 
 
 class ProducerMigration:
-    """A flow's topics whose whole names match. One owner. Every method raises KafkaError."""
+    """A flow's topics that are wanted. One owner. Every method raises KafkaError."""
 
     def __init__(
-        self, access: FlowAccess, topics: JavaPattern, still_for_s: float, wanted: Sequence[str] = ()
+        self,
+        access: FlowAccess,
+        is_wanted: Callable[[str], object],
+        still_for_s: float,
+        wanted: Sequence[str],
+        *,
+        stops_at_now: bool = False,
     ) -> None:
-        """`wanted` are the topics' patterns as they were given, for errors."""
+        """`wanted` are the topics' patterns as they were given, for errors.
+
+        With `stops_at_now`, what is written after the first survey need not be on the target.
+        """
         self._access = access
-        self._topics = topics
-        self._wanted = wanted or [topics.pattern]
+        self._is_wanted = is_wanted
+        self._wanted = wanted
         self._still_for_s = still_for_s
+        self._stops_at_now = stops_at_now
+        self._first_ends: dict[TopicPartition, int] = {}
         self._ends = UnchangedEnds()
         self._offsets = FlowOffsets(access)
         self._heartbeat = LastHeartbeat(access)
@@ -41,11 +51,13 @@ class ProducerMigration:
 
     def survey(self) -> TopicsDrain:
         """The state of the topics on both clusters."""
-        plan = mirrored_partitions(self._access, self._topics.fullmatch)
+        plan = mirrored_partitions(self._access, self._is_wanted)
         sources = [each.source for each in plan]
         self._offsets.read(sources)
         ends = self._source_ends(sources)  # read later: no position of the same log is ahead of them
         still_s = self._ends.observe(ends, time.monotonic())
+        if self._stops_at_now:
+            ends = self._until_now(ends)
         left = self._offsets.left_to_mirror(ends)
         translations = self._offsets.translate(ends)
         target_ends = existing_offsets(self._access.target_consumer, [each.target for each in plan], LATEST)
@@ -75,6 +87,14 @@ class ProducerMigration:
     def _no_topic(self) -> str:
         flow = self._access.flow
         return f"no topic that {flow} mirrors has a name like {' or '.join(self._wanted)} on {flow.source}"
+
+    def _until_now(self, ends: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """The ends at the first survey, or where the mirror is, which has gone on."""
+        self._first_ends = {**ends, **self._first_ends}
+        return {
+            partition: min(end, max(self._first_ends[partition], self._offsets.mirrored_to(partition) or 0))
+            for partition, end in ends.items()
+        }
 
     def _source_ends(self, sources: list[TopicPartition]) -> Mapping[TopicPartition, int]:
         """High watermarks: records of open transactions count as written."""

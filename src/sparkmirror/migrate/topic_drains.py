@@ -119,8 +119,8 @@ class TopicsDrain:
             return [self._check(), *self._steps_of_nothing()]
         return [
             self._check(),
-            self._stop(),
-            self._drain(),
+            self.stop(),
+            self.drain(),
             self.heartbeats.step(self.flow.target),
             self._verify(),
         ]
@@ -141,7 +141,7 @@ class TopicsDrain:
         count = f"{counted(len(self.partitions), 'partition')} of {counted(len(self.topics), 'topic')}"
         return Step("check", StepState.DONE, f"{count}, {lag:,} records not mirrored yet")
 
-    def _stop(self) -> Step:
+    def stop(self) -> Step:
         source = self.flow.source
         if self.still_s >= self.still_for_s:
             text = f"no records have been written to them on {source} for {self.still_s:.0f} s"
@@ -153,7 +153,7 @@ class TopicsDrain:
             text += f"their end offsets must not change for {self.still_for_s:g} s"
         return Step("stop", StepState.WAITING, text)
 
-    def _drain(self) -> Step:
+    def drain(self) -> Step:
         behind = [partition for partition in self.partitions if not partition.is_drained]
         if not behind:
             return Step("drain", StepState.DONE, f"all records are on {self.flow.target}")

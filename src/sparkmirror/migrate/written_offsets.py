@@ -1,7 +1,7 @@
-"""Reads and writes the migrations topic, `mm2-migrations.<source>.internal` on the target.
+"""Reads and writes offsets that migrations replaced, in `mm2-migrations.<source>.internal` on the target.
 
-Created by the first migration. Compacted, one partition, a record for each offset that was written for a
-group, with the offset that it replaced; a tombstone once that is restored.
+A record for each offset that was written for a group, with the offset that it replaced; a tombstone once
+that is restored. `storage/promotions.py` has the topic's other records.
 """
 
 import json
@@ -9,14 +9,9 @@ from collections.abc import Mapping
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
+from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.migrate.group_moves import WrittenOffset
-
-
-def migrations_topic(source: Alias) -> str:
-    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
-    return f"mm2-migrations.{source}.internal"
 
 
 def written_record(group: GroupId, offset: WrittenOffset) -> LogRecord:

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from contextlib import closing
+from dataclasses import replace
 
 from sparkmirror.connectors.flow_log import LogOnce, flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
@@ -19,6 +20,7 @@ from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.mirror.copy_jobs import CopyJobs
+from sparkmirror.mirror.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
 from sparkmirror.mirror.reassignment import (
     DEFAULT_REASSIGNMENT,
     Imbalance,
@@ -83,9 +85,10 @@ class SourceConnector:
     ) -> None:
         self._on = on
         self._connector = connector
-        self._settings = connector.settings
         self._policy = policy
         self._log = flow_log(__name__, on.flow, connector.name)
+        self._promoted = PromotedTopics(on, connector, self._log)
+        self._settings = replace(connector.settings, topic_filter=self._promoted.filter)
         self._copy_jobs = CopyJobs(on, connector, session, slots_of, limits)
         self._reassignment = Reassignment(
             on.worker_client, progress_topic(on.flow.source), connector.name, policy
@@ -130,10 +133,16 @@ class SourceConnector:
     def _prepare(self) -> Iterable[Job]:
         self._admins = self._admins or FlowAdmins(self._on.flow, self._connector)
         self._create_own_topics(self._admins)
-        deletes = TopicDeleteSync(self._on, self._connector, self._admins, self._log)
-        self._topic_sync = TopicSync(self._settings, self._admins, self._log, deletes)
+        self._promoted.check()
+        self._topic_sync = self._new_topic_sync(self._admins)
         self._append_time = AppendTimeTopics(self._admins.target)
         return self.jobs(self._admins)
+
+    def _new_topic_sync(self, admins: FlowAdmins) -> TopicSync:
+        deletes = TopicDeleteSync(
+            self._on, replace(self._connector, settings=self._settings), admins, self._log
+        )
+        return TopicSync(self._settings, admins, self._log, deletes)
 
     def jobs(self, admins: FlowAdmins) -> list[Job]:
         """The jobs of `thread` under these settings."""
@@ -152,6 +161,8 @@ class SourceConnector:
         jobs.append(
             Job(_REPORT_OBSTACLES, _NEVER_S, self._report_obstacles, first_after_s=_REPORT_OBSTACLES_AFTER_S)
         )
+        if settings.preserved_topics is not None:
+            jobs.append(Job("watch promotions", CHECK_INTERVAL_S, self._watch_promotions, CHECK_INTERVAL_S))
         self._config_sync = ConfigSync(settings, admins, self._log)
         syncs: list[tuple[str, float | None, ConfigSync | AclSync | AccountSync]] = [
             ("sync topic configs", settings.sync_topic_configs_interval_s, self._config_sync),
@@ -236,6 +247,17 @@ class SourceConnector:
             self._is_checked = True
             self._warn_of_second_copies(topics)
         self._run(self._wanted)
+
+    def _watch_promotions(self) -> None:
+        """Begin anew with the topics that are left."""
+        if not self._promoted.check():
+            return
+        assert self._admins is not None
+        assert self._topic_sync is not None
+        self._topic_sync.close()
+        self._topic_sync = self._new_topic_sync(self._admins)
+        self._topics = None
+        self.thread.hasten(_REFRESH, 0.0)
 
     def _warn_of_second_copies(self, topics: Topics) -> None:
         """Once, before the first position is stored. Copying begins all the same, as with Java."""

@@ -1,14 +1,9 @@
 import pytest
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
+from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.migrate.group_moves import WrittenOffset
-from sparkmirror.migrate.written_offsets import (
-    migrations_topic,
-    parse_written,
-    restored_record,
-    written_record,
-)
+from sparkmirror.migrate.written_offsets import parse_written, restored_record, written_record
 
 GROUP = GroupId("größe")
 PLACE = TopicPartition("us.orders", 3)
@@ -32,7 +27,3 @@ def test_what_was_taken_back_is_a_tombstone_of_the_same_key() -> None:
 )
 def test_what_is_none_of_ours_is_left_out(record: LogRecord) -> None:
     assert parse_written(record) is None
-
-
-def test_the_topic_is_named_as_no_mirror_copies() -> None:
-    assert migrations_topic(Alias("us-west")) == "mm2-migrations.us-west.internal"

@@ -166,8 +166,8 @@ def _run_consumers(arguments: argparse.Namespace) -> int:
         why = f"{flow} emits no checkpoints or no offset syncs: its groups' offsets can't be translated"
         return fail(arguments, why, _NOT_DONE)
     groups = list(dict.fromkeys(map(GroupId, arguments.groups)))
-    if (silent := _silent(access)) is not None:
-        return fail(arguments, silent, _WRONG_USAGE)
+    if (unreachable := silent(access)) is not None:
+        return fail(arguments, unreachable, _WRONG_USAGE)
     try:
         migration = ConsumerMigration(access, checkpoint, leave_untranslated=arguments.leave_untranslated)
         with closing(migration):
@@ -178,7 +178,7 @@ def _run_consumers(arguments: argparse.Namespace) -> int:
         return fail(arguments, error, _NOT_DONE)
 
 
-def _silent(access: FlowAccess) -> str | None:
+def silent(access: FlowAccess) -> str | None:
     """The clusters that do not answer; None when both do."""
     return "; ".join(silent_clusters((access.source_admin, access.target_admin)).values()) or None
 
@@ -215,10 +215,11 @@ def _run_producers(arguments: argparse.Namespace) -> int:
         topics = compile_list(arguments.topics, "--topic")
     except SparkmirrorError as error:
         return fail(arguments, error, _WRONG_USAGE)
-    if (silent := _silent(access)) is not None:
-        return fail(arguments, silent, _WRONG_USAGE)
+    if (unreachable := silent(access)) is not None:
+        return fail(arguments, unreachable, _WRONG_USAGE)
     try:
-        with closing(ProducerMigration(access, topics, arguments.still_for, arguments.topics)) as migration:
+        migration = ProducerMigration(access, topics.fullmatch, arguments.still_for, arguments.topics)
+        with closing(migration):
             return carry_out(arguments, _drain(access.flow, migration, arguments.topics))
     except SparkmirrorError as error:
         return fail(arguments, error, _NOT_DONE)

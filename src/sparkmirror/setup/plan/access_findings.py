@@ -13,6 +13,7 @@ from sparkmirror.kafka.cluster_survey import ApiRange, ClusterSurvey
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
 from sparkmirror.setup.plan.flow_survey import FlowSurvey
 from sparkmirror.storage.attempts import FENCING_IDS
+from sparkmirror.storage.promotions import migrations_topic
 
 OLD_BROKER: Final = "old broker"
 MISSING_RIGHT: Final = "missing right"
@@ -110,11 +111,13 @@ def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
 
 
 def _of_preserved(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
-    """What is filled before the first record is deleted."""
+    """What is filled before the first record is deleted; what is promoted is written no more."""
     preserves = preserves_offsets(survey.settings)
-    for topic, remote in survey.mirrored:
-        if preserves(topic):
-            yield survey.target.alias, Need.DELETE_RECORDS.of(remote)
+    preserved = [remote for topic, remote in survey.mirrored if preserves(topic)]
+    for remote in preserved:
+        yield survey.target.alias, Need.DELETE_RECORDS.of(remote)
+    if preserved:
+        yield survey.target.alias, Need.READ_TOPIC.of(migrations_topic(survey.settings.flow.source))
 
 
 def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:

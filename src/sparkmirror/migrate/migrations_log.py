@@ -1,0 +1,46 @@
+"""Writes the migrations topic on the target, and makes it for the first record."""
+
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.config.admin_plugins import AdminPlugins
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import Flow
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.policies.admin_writes import TopicCreation
+from sparkmirror.storage.promotions import migrations_topic
+
+_CONFIGS: Final = {"cleanup.policy": "compact"}
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationsLog:
+    """Compacted, one partition. Every method blocks and raises KafkaError."""
+
+    flow: Flow
+    target: ConnectionSettings
+    plugins: AdminPlugins
+    replication_factor: int
+
+    @property
+    def topic(self) -> str:
+        return migrations_topic(self.flow.source)
+
+    def ensure(self) -> None:
+        with closing(Admin(self.target)) as admin:
+            if self.topic in admin.partition_counts():
+                return
+            writes = self.plugins.over(admin, self.flow.target)
+            creation = TopicCreation(self.topic, 1, self.replication_factor, _CONFIGS)
+            for error in writes.create_topics([creation]).values():
+                if error is not None:
+                    raise error
+
+    def write(self, records: Sequence[LogRecord]) -> None:
+        with closing(TopicWriter(self.target)) as writer:
+            if records:
+                writer.write(self.topic, records)

@@ -1,0 +1,133 @@
+"""Reads and writes promotions in the migrations topic, `mm2-migrations.<source>.internal` on the target.
+
+A promoted topic is no copy any more: applications write it. Its record is there before the flow's last
+attempts are fenced, and an attempt reads the records after it has claimed: so no attempt writes after the
+fence. See docs/decisions/0007.
+"""
+
+import base64
+import json
+from collections.abc import Collection, Mapping
+from enum import Enum
+from typing import Final, NamedTuple
+
+from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.kafka.error_codes import unless_missing
+from sparkmirror.kafka.topic_log import read_topic
+
+_KIND: Final = "promotion"
+
+
+def migrations_topic(source: Alias) -> str:
+    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
+    return f"mm2-migrations.{source}.internal"
+
+
+class Stage(Enum):
+    STOPPING = "stopping"
+    """The flow is stopped for the topic; this can be undone."""
+    SWITCHING = "switching"
+    """Its attempts are being fenced."""
+    PROMOTED = "promoted"
+    """Applications may write the topic."""
+
+
+class Parting(NamedTuple):
+    """Where both logs of a partition part: from `offset` on, the target's records are its own.
+
+    The source ended at `source_end` at that time; None where it was not asked.
+    """
+
+    offset: int
+    source_end: int | None
+
+
+class Promotion(NamedTuple):
+    """Of one topic, named as on the source. `target_id` is empty where brokers have none.
+
+    `partings` of its partitions are known at the last stage.
+    """
+
+    stage: Stage
+    at_ms: int
+    target_id: bytes
+    partings: Mapping[int, Parting]
+
+
+Promotions = Mapping[str, Promotion]
+
+
+def promotion_record(owner: str, topic: str, promotion: Promotion | None) -> LogRecord:
+    """None makes a tombstone: the flow may copy the topic again. `owner` is that of attempts."""
+    key = compact_json([_KIND, [owner, topic]])
+    if promotion is None:
+        return LogRecord(key, None)
+    value = {
+        "stage": promotion.stage.value,
+        "at": promotion.at_ms,
+        "target": base64.b64encode(promotion.target_id).decode(),
+        "partings": {str(number): list(each) for number, each in promotion.partings.items()},
+    }
+    return LogRecord(key, compact_json(value))
+
+
+def parse_promotion(record: LogRecord) -> tuple[str, str, Promotion | None] | None:
+    """Owner, topic and promotion (None for a tombstone); None for a record of another kind.
+
+    A value that can't be read counts as a topic that is being promoted: nothing must be written there.
+    """
+    try:
+        match json.loads(record.key or b"null"):
+            case [kind, [str(owner), str(topic)]] if kind == _KIND:
+                return owner, topic, None if record.value is None else _promotion(record.value)
+    except ValueError:
+        pass
+    return None
+
+
+def _promotion(value: bytes) -> Promotion:
+    try:
+        match json.loads(value):
+            case {"stage": str(stage), "at": int(at_ms), "target": str(target), "partings": dict(partings)}:
+                parted = {
+                    int(number): Parting(int(offset), None if end is None else int(end))
+                    for number, (offset, end) in partings.items()
+                }
+                return Promotion(Stage(stage), at_ms, base64.b64decode(target), parted)
+    except (ValueError, TypeError):
+        pass
+    return Promotion(Stage.SWITCHING, 0, b"", {})
+
+
+def read_promotions(settings: ConnectionSettings, source: Alias, owner: str) -> Promotions:
+    """Of one connector of the flow. None before the first migration. Blocks. Raises KafkaError."""
+
+    def read() -> Promotions:
+        found: dict[str, Promotion] = {}
+        for parsed in map(parse_promotion, read_topic(settings, migrations_topic(source))):
+            if parsed is None or parsed[0] != owner:
+                continue
+            _, topic, promotion = parsed
+            found.pop(topic, None)
+            if promotion is not None:
+                found[topic] = promotion
+        return found
+
+    return unless_missing(read, {})
+
+
+def promoted(
+    promotions: Promotions, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, KafkaError]:
+    """Why the flow may not write some of these partitions."""
+    return {
+        partition: KafkaError(
+            f"{partition} is not copied any more: its topic is promoted, applications write it on the target "
+            "(sparkmirror promote)"
+        )
+        for partition in partitions
+        if partition.topic in promotions
+    }
