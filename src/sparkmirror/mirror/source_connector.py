@@ -20,7 +20,6 @@ from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.mirror.copy_jobs import CopyJobs
-from sparkmirror.mirror.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
 from sparkmirror.mirror.reassignment import (
     DEFAULT_REASSIGNMENT,
     Imbalance,
@@ -36,6 +35,7 @@ from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.plan.begun_anew import begins_anew, begun_anew
 from sparkmirror.setup.plan.flow_planning import obstacles
+from sparkmirror.setup.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync

@@ -43,11 +43,13 @@ from sparkmirror.setup.plan.flow_plan import (
 )
 from sparkmirror.setup.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.setup.plan.plan_findings import UNREADABLE, findings, too_many_replicas
+from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.setup.topic_rules import first_refusal
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.attempts import FENCING_IDS, fencing_id, owner_of
+from sparkmirror.storage.promotions import migrations_topic
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """For a mirror that was never behind long enough for a measurement."""
@@ -101,12 +103,14 @@ class _Planning:
     def __init__(self, on: FlowWorker, connector: SourceConfig, admins: FlowAdmins) -> None:
         self._on = on
         self._connector = connector
-        self._settings: MirrorSourceSettings = connector.settings
+        self._promoted = PromotedTopics(on, connector)
+        self._settings: MirrorSourceSettings = replace(connector.settings, topic_filter=self._promoted.filter)
         self._admins = admins
         self._log = flow_log(__name__, on.flow, connector.name)
         self._unreadable: list[Finding] = []
 
     def plan(self, rate: Rate | None, more_own: Sequence[OwnTopic]) -> FlowPlan:
+        self._part("promoted topics", self._promoted.check, None)
         topics = self._topics()
         configs = self._configs()
         acls = self._acls()
@@ -176,7 +180,8 @@ class _Planning:
             pairs = Selection(self._settings).pairs(source)
             return Topics(source, admins.target.partition_counts(), TopicPlan(), pairs)
 
-        deletes = TopicDeleteSync(self._on, self._connector, admins, self._log)
+        connector = replace(self._connector, settings=self._settings)
+        deletes = TopicDeleteSync(self._on, connector, admins, self._log)
         with closing(TopicSync(self._settings, admins, self._log, deletes)) as sync:
             found = self._part("topics", sync.plan, None)
         return listed() if found is None else found
@@ -316,6 +321,8 @@ def survey_flow(
     asked = mirrored[:asked_max]
     at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
     at_target = {remote for _, remote in asked} | _names(own, flow.target)
+    if settings.preserved_topics is not None:
+        at_target.add(migrations_topic(flow.source))
     prefix, ids = _transactional_ids(on, connector, topics)
     return FlowSurvey(
         settings,

@@ -1,4 +1,4 @@
-"""Leaves promoted topics out of a flow while it runs: nothing of it is written there any more."""
+"""Leaves promoted topics out of a flow, also while it runs: nothing of it is written there any more."""
 
 from collections.abc import Collection
 from typing import Final
@@ -29,13 +29,16 @@ class UnpromotedTopics:
         return topic not in self.promoted and self._wanted.should_replicate(topic)
 
     def refused_by(self, topic: str) -> str | None:
-        return "sparkmirror promote" if topic in self.promoted else self._wanted.refused_by(topic)
+        if topic in self.promoted:
+            return "sparkmirror promote (applications write it on the target)"
+        return self._wanted.refused_by(topic)
 
 
 class PromotedTopics:
     """Reads the records when there are new ones. One owner."""
 
-    def __init__(self, on: FlowWorker, connector: SourceConfig, log: FlowLog) -> None:
+    def __init__(self, on: FlowWorker, connector: SourceConfig, log: FlowLog | None = None) -> None:
+        """`log` tells of changes."""
         self._client = on.worker_client
         self._source = on.flow.source
         self._owner = owner_of(on.worker.offset_topic.name, connector.name)
@@ -56,7 +59,8 @@ class PromotedTopics:
             return False
         found = frozenset(read_promotions(self._client, self._source, self._owner))
         before, self.filter.promoted, self._end = self.filter.promoted, found, end
-        self._tell(found, frozenset(before))
+        if self._log is not None:
+            _tell(self._log, found, frozenset(before))
         return found != before
 
     def _read_end(self) -> int:
@@ -68,8 +72,9 @@ class PromotedTopics:
             raise end
         return end
 
-    def _tell(self, found: frozenset[str], before: frozenset[str]) -> None:
-        for topic in sorted(found - before):
-            self._log.info("%s is promoted: it is copied no more", topic)
-        for topic in sorted(before - found):
-            self._log.info("%s is promoted no more: it is copied again", topic)
+
+def _tell(log: FlowLog, found: frozenset[str], before: frozenset[str]) -> None:
+    for topic in sorted(found - before):
+        log.info("%s is promoted: it is copied no more", topic)
+    for topic in sorted(before - found):
+        log.info("%s is promoted no more: it is copied again", topic)

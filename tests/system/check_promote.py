@@ -1,0 +1,148 @@
+"""`sparkmirror promote` is killed at each stage, beside a mirror that is killed too, under load.
+
+Not part of `make test`: `python -m pytest tests/system/check_promote.py` takes two minutes.
+"""
+
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import confluent_kafka as confluent
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.domain.ids import Alias, ConnectorName
+from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.promotions import Promotion, Stage, read_promotions
+from tests.support.broker_data import append, create_topic, topics
+from tests.support.connections import connection
+from tests.support.mirror import COMMAND, Mirror, running_mirror
+from tests.support.topic_reader import TopicReader
+from tests.support.waiting import await_value
+from tests.system.dual_run import Sides
+
+TOPIC: Final = "promoted.orders"
+REMOTE: Final = f"old.{TOPIC}"
+PARTITIONS: Final = 4
+WAIT_S: Final = 180.0
+"""The mirror starts in 10 s, and on a busy machine in a minute."""
+OWNER: Final = owner_of("mm2-offsets.old.internal", ConnectorName("MirrorSourceConnector"))
+
+
+class Load(threading.Thread):
+    """Writes to the source until `end`."""
+
+    def __init__(self, bootstrap_servers: str) -> None:
+        super().__init__(daemon=True)
+        self._producer = confluent.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 2})
+        self._ended = threading.Event()
+        self._count = 0
+
+    def run(self) -> None:
+        while not self._ended.wait(0.005):
+            for _ in range(5):
+                self._count += 1
+                self._producer.produce(TOPIC, b"%d" % self._count, partition=self._count % PARTITIONS)
+            self._producer.poll(0)
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join()
+        self._producer.flush(30)
+
+
+@contextmanager
+def load(cluster: LocalCluster) -> Iterator[None]:
+    made = Load(cluster.bootstrap_servers)
+    made.start()
+    try:
+        yield
+    finally:
+        made.end()
+
+
+def placed(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int | None, object]]:
+    with TopicReader(cluster.bootstrap_servers, topic) as reader:
+        return [(record.offset(), record.value()) for record in reader.read(partition)]
+
+
+def recorded(target: LocalCluster) -> Promotion | None:
+    return read_promotions(connection(target), Alias("old"), OWNER).get(TOPIC)
+
+
+def kill(mirror: Mirror) -> None:
+    for process in mirror.processes():
+        process.send_signal(signal.SIGKILL)
+    mirror.wait(timeout_s=10)
+    mirror.assert_nothing_left(10)
+
+
+def killed_at(stage: Stage, command: list[str], target: LocalCluster) -> Stage:
+    """Kill the command as soon as it has recorded the stage; the stage that is recorded then."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        try:
+            await_value(
+                lambda: (found := recorded(target)) and found.stage is stage, WAIT_S, lambda: str(stage)
+            )
+        finally:
+            process.kill()
+    found = recorded(target)
+    assert found is not None
+    return found.stage
+
+
+@pytest.mark.timeout(1200)
+def test_a_promotion_that_is_killed_at_each_stage_ends_with_a_beginning_of_the_source(
+    sides: Sides, tmp_path: Path
+) -> None:
+    source, target = sides
+    create_topic(source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
+    properties = {
+        "clusters": "old, new",
+        "old.bootstrap.servers": source.bootstrap_servers,
+        "new.bootstrap.servers": target.bootstrap_servers,
+        "old->new.enabled": "true",
+        "old->new.topics": r"promoted\..*",
+        "old->new.offsets.preserve": "true",
+        "old->new.offsets.on.mismatch": "continue-translated",
+        "refresh.topics.interval.seconds": "1",
+        "tasks.max": "2",
+    }
+    with running_mirror(tmp_path / "mirror", properties) as mirror, load(source):
+        await_value(
+            lambda: REMOTE in topics(target) and len(placed(target, REMOTE, 0)) > 100,
+            WAIT_S,
+            lambda: mirror.log_text()[-2000:],
+        )
+        flow = [COMMAND, "promote", str(mirror.file), "old->new", "--execute"]
+        command = [*flow, "--stop-at-now", "--timeout", "100"]
+        killed_at(Stage.STOPPING, command, target)
+        if (found := recorded(target)) is not None and found.stage is Stage.STOPPING:
+            subprocess.run([*flow, "--roll-back"], check=True, timeout=WAIT_S)
+            before = len(placed(target, REMOTE, 0))
+            await_value(lambda: len(placed(target, REMOTE, 0)) > before, WAIT_S, lambda: "nothing is copied")
+        killed_at(Stage.SWITCHING, command, target)
+        kill(mirror)
+        mirror.start()
+        subprocess.run(command, check=True, timeout=WAIT_S)
+        ended = recorded(target)
+        assert ended is not None
+        assert ended.stage is Stage.PROMOTED
+        for partition in range(PARTITIONS):
+            append(target, REMOTE, [(None, b"own")], partition=partition)
+        said = f"{TOPIC} is promoted: it is copied no more"
+        count = mirror.log_text().count(said)
+        kill(mirror)
+        mirror.start()
+        await_value(lambda: mirror.log_text().count(said) > count, WAIT_S, lambda: mirror.log_text()[-2000:])
+        time.sleep(5)  # what a task would write, it has written by then
+        for partition in range(PARTITIONS):
+            parted = ended.partings[partition].offset
+            *copied, (_, last) = placed(target, REMOTE, partition)
+            assert copied == placed(source, TOPIC, partition)[:parted]
+            assert last == b"own"
