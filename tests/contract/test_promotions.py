@@ -85,10 +85,12 @@ def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture
 def access(bench: Bench, topic: str, tmp_path: Path) -> FlowAccess:
-    file = tmp_path / "mm2.properties"
-    text = PROPERTIES.format(
-        source=bench.source.bootstrap_servers, target=bench.target.bootstrap_servers, topic=topic
-    )
+    return access_to(bench, topic, tmp_path, bench.source.bootstrap_servers)
+
+
+def access_to(bench: Bench, topic: str, folder: Path, source: str) -> FlowAccess:
+    file = folder / "mm2.properties"
+    text = PROPERTIES.format(source=source, target=bench.target.bootstrap_servers, topic=topic)
     file.write_text(text + "".join(f"{key} = {value}\n" for key, value in REPLICATION.items()))
     return choose_flow(file, None)
 
@@ -98,14 +100,14 @@ def plan_of(bench: Bench, topic: str) -> TaskPlan:
     return replace(plan, partitions=tuple(replace(each, preserves_offsets=True) for each in plan.partitions))
 
 
-def promotion_of(access: FlowAccess, topic: str, *, stops_at_now: bool = False) -> TopicPromotion:
-    return TopicPromotion(access, Wanted(topic.__eq__, [topic]), STILL_S, stops_at_now=stops_at_now)
+def promotion_of(access: FlowAccess, topic: str, **options: bool) -> TopicPromotion:
+    return TopicPromotion(access, Wanted(topic.__eq__, [topic]), STILL_S, **options)
 
 
 def promote(
-    access: FlowAccess, topic: str, *, stops_at_now: bool = False, timeout_s: float = WAIT_S
+    access: FlowAccess, topic: str, *, timeout_s: float = WAIT_S, **options: bool
 ) -> MigrationResult[TopicsPromotion]:
-    with closing(promotion_of(access, topic, stops_at_now=stops_at_now)) as promotion:
+    with closing(promotion_of(access, topic, **options)) as promotion:
         (result,) = MigrationRun(
             survey=lambda: [promotion.survey()],
             apply=promotion.apply,
@@ -286,6 +288,25 @@ def test_with_stop_at_now_nobody_needs_to_be_quiet(bench: Bench, topic: str, acc
         source = [(each.offset() or 0, each.value()) for each in reader.read(0)]
     assert seen == source[:parted], "a prefix of the source, all of it at its offsets"
     assert len(source) > parted
+
+
+def test_where_the_source_is_gone_what_was_copied_is_promoted(
+    bench: Bench, topic: str, tmp_path: Path, watch: ProgressReports
+) -> None:
+    """The source is gone for the command only: the mirror still reaches it."""
+    access = access_to(bench, topic, tmp_path, "127.0.0.1:1")
+    append(bench.source, topic, numbered(5))
+    with running(plan_of(bench, topic), fenced_pause_s=0.3):
+        await_copied(bench, topic, 5)
+        watch.await_progress(topic, lambda report: report.position == 4)
+        result = promote(access, topic, is_source_gone=True)
+        assert result.failure is None
+        append(bench.source, topic, numbered(3, 100))
+        watch.await_progress(topic, lambda report: report.state is PartitionState.FAILED)
+    found = recorded(access, topic)
+    assert found is not None
+    assert (found.stage, found.partings) == (Stage.PROMOTED, {0: Parting(5, None)})
+    assert values(bench, topic) == placed(5)
 
 
 def test_a_stopped_topic_can_be_copied_again(

@@ -10,7 +10,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 
 from sparkmirror.batches.filler import is_filler
-from sparkmirror.connectors.source import remote_topic
+from sparkmirror.connectors.source import preserves_offsets, remote_topic, should_replicate
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -26,8 +26,10 @@ from sparkmirror.migrate.migrations_log import MigrationsLog
 from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.producers import ProducerMigration
 from sparkmirror.migrate.promoted_groups import PromotedGroups
+from sparkmirror.migrate.topic_drains import HeartbeatsSeen, TopicsDrain
 from sparkmirror.migrate.topic_promotions import Ends, PromotionRollback, TopicsPromotion
 from sparkmirror.storage.attempts import fencing_id, owner_of
+from sparkmirror.storage.positions import read_all_positions
 from sparkmirror.storage.promotions import (
     Parting,
     Promotion,
@@ -52,14 +54,22 @@ class TopicPromotion:
     """Of the topics of one flow that are wanted. One owner. Every method blocks and raises KafkaError."""
 
     def __init__(
-        self, access: FlowAccess, wanted: Wanted, still_for_s: float, *, stops_at_now: bool = False
+        self,
+        access: FlowAccess,
+        wanted: Wanted,
+        still_for_s: float,
+        *,
+        stops_at_now: bool = False,
+        is_source_gone: bool = False,
     ) -> None:
+        """Where the source is gone, it is asked for nothing."""
+        self._is_source_gone = is_source_gone
         self._access = access
         self._wanted = wanted
         self._stops_at_now = stops_at_now
         self._owner = owner_of(access.positions_topic, access.connector)
         self._promotions: Promotions = {}
-        self._offsets = FlowOffsets(access)
+        self._offsets = FlowOffsets(replace(access, checkpoint=None))  # positions alone, of the target
         self._drain = ProducerMigration(
             access, self._is_left, still_for_s, wanted.patterns, stops_at_now=stops_at_now
         )
@@ -80,10 +90,10 @@ class TopicPromotion:
     def survey(self) -> TopicsPromotion:
         access = self._access
         self._promotions = read_promotions(access.positions, access.flow.source, self._owner)
-        found = mirrored_partitions(access, self._wanted.matches)
+        found = self._partitions()
         partitions = [each for each in found if each.preserves_offsets]
         self._preserved = {each.source.topic for each in partitions}
-        drain = self._drain.survey()
+        drain = self._nothing() if self._is_source_gone else self._drain.survey()
         ends = self._ends(partitions)  # read later: no end of the target is ahead of its source's
         self._offsets.read([each.source for each in partitions])
         promotion = TopicsPromotion(
@@ -97,6 +107,7 @@ class TopicPromotion:
             others=sorted({each.source.topic for each in found} - self._preserved),
             translated=[each.source for each in partitions if self._offsets.is_translated(each.source)],
             stops_at_now=self._stops_at_now,
+            is_source_gone=self._is_source_gone,
             obstacle=None if partitions else self._no_topic(found),
         )
         return replace(
@@ -105,6 +116,25 @@ class TopicPromotion:
             longer=self._longer(promotion),
             moves=self._moved(promotion),
         )
+
+    def _partitions(self) -> Sequence[CopyPartition]:
+        """Those that the source has, or those that the mirror has copied from it."""
+        access, source = self._access, self._access.source
+        if not self._is_source_gone:
+            return mirrored_partitions(access, self._wanted.matches)
+        preserves = preserves_offsets(source)
+        known = read_all_positions(
+            access.positions, access.positions_topic, access.connector, access.flow.source
+        )
+        return [
+            CopyPartition(at, remote_topic(source, at.topic), preserves_offsets=preserves(at.topic))
+            for at in sorted(known)
+            if self._wanted.matches(at.topic) and should_replicate(source, at.topic)
+        ]
+
+    def _nothing(self) -> TopicsDrain:
+        beats = HeartbeatsSeen(float("inf"), None, None, now_ms=0, waited_s=0.0)
+        return TopicsDrain(self._access.flow, (), beats, still_s=0.0, still_for_s=0.0)
 
     def _is_left(self, topic: str) -> bool:
         promotion = self._promotions.get(topic)
@@ -120,12 +150,13 @@ class TopicPromotion:
         return f"no topic that {flow} mirrors has a name like {names} on {flow.source}"
 
     def _ends(self, partitions: Sequence[CopyPartition]) -> Mapping[TopicPartition, Ends]:
-        everything = ConsumerSettings(self._access.consumer.connection)
         target = existing_offsets(
             ConsumerSettings(self._access.target_admin), [each.target for each in partitions], LATEST
         )
-        source = existing_offsets(everything, [each.source for each in partitions], LATEST)
-        return {each.source: Ends(source[each.source], target[each.target]) for each in partitions}
+        everything = ConsumerSettings(self._access.consumer.connection)
+        asked = [] if self._is_source_gone else [each.source for each in partitions]
+        source = existing_offsets(everything, asked, LATEST)
+        return {each.source: Ends(source.get(each.source), target[each.target]) for each in partitions}
 
     def _filled(self, promotion: TopicsPromotion) -> list[TopicPartition]:
         """The target partitions that begin with filler, which consumers would see."""
@@ -147,6 +178,8 @@ class TopicPromotion:
         return filled
 
     def _longer(self, promotion: TopicsPromotion) -> list[TopicPartition]:
+        if self._is_source_gone:
+            return []
         beyond: dict[TopicPartition, tuple[int, int]] = {}
         of_target = {each.target: each.source for each in promotion.left}
         for target, source in of_target.items():
@@ -160,6 +193,8 @@ class TopicPromotion:
 
     def _moved(self, promotion: TopicsPromotion) -> Sequence[GroupMove] | None:
         """Surveyed for the plan, and then behind the switch: there may be thousands."""
+        if self._is_source_gone:
+            return None
         if promotion.partitions and (self._moves is None or not promotion.left):
             groups = self._groups()
             self._moves = None if groups is None else groups.moves()
@@ -182,13 +217,15 @@ class TopicPromotion:
         topics = sorted({each.source.topic for each in promotion.left})
         self._log.ensure()
         new = [topic for topic in topics if promotion.stage(topic) is None]
-        self._write(Stage.STOPPING, new)
-        written = {} if self._stops_at_now else self._written_since(promotion)
+        names = {each.source.topic: each.target_topic for each in promotion.left}
+        self._write(Stage.STOPPING, {topic: names[topic] for topic in new}, {})
+        leaves = self._stops_at_now or self._is_source_gone
+        written = {} if leaves else self._written_since(promotion)
         stopping = [topic for topic in topics if promotion.stage(topic) is not Stage.SWITCHING]
         if written:
             self._log.write([promotion_record(self._owner, topic, None) for topic in stopping])
             return written
-        self._write(Stage.SWITCHING, stopping)
+        self._write(Stage.SWITCHING, {topic: names[topic] for topic in stopping}, {})
         return self._fence(promotion)
 
     def _written_since(self, promotion: TopicsPromotion) -> Refused:
@@ -221,29 +258,21 @@ class TopicPromotion:
                 partings.setdefault(at.topic, {})[at.partition] = Parting(parted, end)
         failed = {at.topic for at in refused}
         done = {topic: each for topic, each in partings.items() if topic not in failed}
-        self._write(Stage.PROMOTED, list(done), done)
+        names = {each.source.topic: each.target_topic for each in left}
+        self._write(Stage.PROMOTED, {topic: names[topic] for topic in done}, done)
         return refused
 
     def _write(
-        self, stage: Stage, topics: Sequence[str], partings: Mapping[str, Mapping[int, Parting]] | None = None
+        self, stage: Stage, topics: Mapping[str, str], partings: Mapping[str, Mapping[int, Parting]]
     ) -> None:
-        """Acknowledged by all replicas when this returns."""
-        names = {
-            each.source.topic: each.target_topic
-            for each in mirrored_partitions(self._access, topics.__contains__)
-        }
-        ids = read_metadata(self._access.target_admin, names.values()).topic_ids if names else {}
+        """`topics` have their names on the target. Acknowledged by all replicas when this returns."""
+        ids = read_metadata(self._access.target_admin, topics.values()).topic_ids if topics else {}
         now_ms = int(time.time() * 1000)
-        self._log.write(
-            [
-                promotion_record(
-                    self._owner,
-                    topic,
-                    Promotion(stage, now_ms, ids.get(names[topic], b""), (partings or {}).get(topic, {})),
-                )
-                for topic in topics
-            ]
-        )
+        promotions = {
+            topic: Promotion(stage, now_ms, ids.get(remote, b""), partings.get(topic, {}))
+            for topic, remote in topics.items()
+        }
+        self._log.write([promotion_record(self._owner, topic, each) for topic, each in promotions.items()])
 
     # the roll-back
 

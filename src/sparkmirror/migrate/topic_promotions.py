@@ -47,6 +47,8 @@ class TopicsPromotion:
     """Those with records on the target behind the end of the source."""
     moves: Sequence[GroupMove] | None = None
     stops_at_now: bool = False
+    is_source_gone: bool = False
+    """Nothing on the source was asked."""
     obstacle: str | None = None
 
     def steps(self) -> list[Step]:
@@ -154,6 +156,8 @@ class TopicsPromotion:
         source = self.flow.source
         if not self.left:
             return Step("stop", StepState.DONE, f"the flow has left them on {source}")
+        if self.is_source_gone:
+            return Step("stop", StepState.DONE, f"{source} is not asked (--source-is-gone)")
         if self.stops_at_now:
             text = f"what is written to them on {source} from now on may stay there alone"
             return Step("stop", StepState.DONE, text)
@@ -164,6 +168,9 @@ class TopicsPromotion:
     def _drain(self) -> Step:
         if not self.left:
             return Step("drain", StepState.DONE, f"all records are on {self.flow.target}")
+        if self.is_source_gone:
+            text = f"what the mirror has copied counts; what else {self.flow.source} has stays there alone"
+            return Step("drain", StepState.DONE, text)
         over = {Stage.SWITCHING, Stage.STOPPING} if self.stops_at_now else {Stage.SWITCHING}
         if all(self.stage(each.source.topic) in over for each in self.left):
             return Step("drain", StepState.DONE, "an earlier run found them drained")
@@ -184,6 +191,9 @@ class TopicsPromotion:
 
     def _groups(self) -> Step:
         target = self.flow.target
+        if self.is_source_gone:
+            text = f"{self.flow.source} is not asked for offsets: see sparkmirror translate-offsets"
+            return Step("groups", StepState.DONE, text)
         if self.moves is None:
             text = f"{self.flow} emits no checkpoints or no offset syncs: no group's offsets are copied"
             return Step("groups", StepState.DONE, text)
@@ -223,6 +233,8 @@ class TopicsPromotion:
         if lost:
             return Step("verify", StepState.IMPOSSIBLE, f"{target} has lost records of {some_of(lost)}")
         text = f"{kept:,} of {counted(len(self.partitions), 'partition')} have all that {source} has"
+        if self.is_source_gone:
+            text = f"{counted(kept, 'partition')} can be written; {source} is not asked what else it has"
         if late:
             text += f"; these have more on {source}, which is not on {target}: {some_of(late)}"
         return Step("verify", StepState.DONE, text)

@@ -87,7 +87,7 @@ class SourceConnector:
         self._connector = connector
         self._policy = policy
         self._log = flow_log(__name__, on.flow, connector.name)
-        self._promoted = PromotedTopics(on, connector, self._log)
+        self._promoted = PromotedTopics(on, connector)
         self._settings = replace(connector.settings, topic_filter=self._promoted.filter)
         self._copy_jobs = CopyJobs(on, connector, session, slots_of, limits)
         self._reassignment = Reassignment(
@@ -133,7 +133,7 @@ class SourceConnector:
     def _prepare(self) -> Iterable[Job]:
         self._admins = self._admins or FlowAdmins(self._on.flow, self._connector)
         self._create_own_topics(self._admins)
-        self._promoted.check()
+        self._tell_promoted()
         self._topic_sync = self._new_topic_sync(self._admins)
         self._append_time = AppendTimeTopics(self._admins.target)
         return self.jobs(self._admins)
@@ -248,9 +248,15 @@ class SourceConnector:
             self._warn_of_second_copies(topics)
         self._run(self._wanted)
 
+    def _tell_promoted(self) -> bool:
+        news = self._promoted.check()
+        for text in news:
+            self._log.info("%s", text)
+        return bool(news)
+
     def _watch_promotions(self) -> None:
         """Begin anew with the topics that are left."""
-        if not self._promoted.check():
+        if not self._tell_promoted():
             return
         assert self._admins is not None
         assert self._topic_sync is not None

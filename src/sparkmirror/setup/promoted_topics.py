@@ -1,9 +1,8 @@
 """Leaves promoted topics out of a flow, also while it runs: nothing of it is written there any more."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Final
 
-from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
@@ -37,31 +36,30 @@ class UnpromotedTopics:
 class PromotedTopics:
     """Reads the records when there are new ones. One owner."""
 
-    def __init__(self, on: FlowWorker, connector: SourceConfig, log: FlowLog | None = None) -> None:
-        """`log` tells of changes."""
+    def __init__(self, on: FlowWorker, connector: SourceConfig) -> None:
         self._client = on.worker_client
         self._source = on.flow.source
         self._owner = owner_of(on.worker.offset_topic.name, connector.name)
         self._preserves = connector.settings.preserved_topics is not None
-        self._log = log
         self._end = _ABSENT
         self.filter: Final = UnpromotedTopics(connector.settings.topic_filter)
 
-    def check(self) -> bool:
-        """Whether other topics are promoted than before. Raises KafkaError."""
+    def check(self) -> Sequence[str]:
+        """What has changed, in words; empty while nothing has. Raises KafkaError."""
         try:
             end = self._read_end()
         except AuthorizationError:
             if self._preserves:
                 raise
-            return False  # nothing can be promoted where no offsets are preserved
+            return ()  # nothing can be promoted where no offsets are preserved
         if end in (self._end, _ABSENT):  # records that were read count, whatever becomes of the topic
-            return False
+            return ()
         found = frozenset(read_promotions(self._client, self._source, self._owner))
         before, self.filter.promoted, self._end = self.filter.promoted, found, end
-        if self._log is not None:
-            _tell(self._log, found, frozenset(before))
-        return found != before
+        return [
+            *(f"{topic} is promoted: it is copied no more" for topic in sorted(found.difference(before))),
+            *(f"{topic} is promoted no more: it is copied again" for topic in sorted(set(before) - found)),
+        ]
 
     def _read_end(self) -> int:
         partition = TopicPartition(migrations_topic(self._source), 0)
@@ -71,10 +69,3 @@ class PromotedTopics:
                 return _ABSENT
             raise end
         return end
-
-
-def _tell(log: FlowLog, found: frozenset[str], before: frozenset[str]) -> None:
-    for topic in sorted(found - before):
-        log.info("%s is promoted: it is copied no more", topic)
-    for topic in sorted(before - found):
-        log.info("%s is promoted no more: it is copied again", topic)

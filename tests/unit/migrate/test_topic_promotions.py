@@ -115,6 +115,14 @@ def test_groups_are_copied_where_they_have_no_members() -> None:
     assert "emits no checkpoints" in step(replace(READY, moves=None), "groups").text
 
 
+def test_a_source_that_is_gone_is_waited_for_by_no_step() -> None:
+    gone = replace(READY, ends={PLACE: Ends(None, 90)}, moves=None, is_source_gone=True)
+    assert states(gone) == dict.fromkeys(ORDER[:4], DONE) | {"switch": TO_DO, "groups": DONE, "verify": TO_DO}
+    parted = {"orders": PROMOTED._replace(partings={0: Parting(90, None)})}
+    text = step(replace(gone, promotions=parted), "verify").text
+    assert text == "1 partition can be written; A is not asked what else it has"
+
+
 @pytest.mark.parametrize(
     ("ends", "state", "text"),
     [

@@ -178,9 +178,10 @@ def _run_consumers(arguments: argparse.Namespace) -> int:
         return fail(arguments, error, _NOT_DONE)
 
 
-def silent(access: FlowAccess) -> str | None:
-    """The clusters that do not answer; None when both do."""
-    return "; ".join(silent_clusters((access.source_admin, access.target_admin)).values()) or None
+def silent(access: FlowAccess, *, with_source: bool = True) -> str | None:
+    """The clusters that do not answer; None when all do."""
+    asked = [access.source_admin, access.target_admin] if with_source else [access.target_admin]
+    return "; ".join(silent_clusters(asked).values()) or None
 
 
 def _move(flow: Flow, migration: ConsumerMigration, groups: list[GroupId]) -> MigrationKind[GroupMove]:

@@ -33,6 +33,7 @@ examples:
   sparkmirror promote mm2.properties 'A->B'
   sparkmirror promote mm2.properties 'A->B' --execute --timeout 600
   sparkmirror promote mm2.properties 'A->B' --topics 'orders.*' --execute --stop-at-now
+  sparkmirror promote mm2.properties 'A->B' --execute --source-is-gone
   sparkmirror promote mm2.properties 'A->B' --topics 'orders.*' --roll-back --execute
 
 An interrupted run can be repeated: it finds what is done already, and continues.
@@ -60,6 +61,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--stop-at-now",
         action="store_true",
         help="don't wait until nothing is written on the source: what is written later may stay there alone",
+    )
+    parser.add_argument(
+        "--source-is-gone",
+        action="store_true",
+        help="ask the source for nothing: what the mirror has copied becomes the original",
     )
     parser.add_argument(
         "--still-for",
@@ -90,9 +96,15 @@ def run(arguments: argparse.Namespace) -> int:
         wanted = Wanted(compile_list(patterns, "--topics").fullmatch, patterns)
     except SparkmirrorError as error:
         return fail(arguments, error, _WRONG_USAGE)
-    if (unreachable := silent(access)) is not None:
+    if (unreachable := silent(access, with_source=not arguments.source_is_gone)) is not None:
         return fail(arguments, unreachable, _WRONG_USAGE)
-    promotion = TopicPromotion(access, wanted, arguments.still_for, stops_at_now=arguments.stop_at_now)
+    promotion = TopicPromotion(
+        access,
+        wanted,
+        arguments.still_for,
+        stops_at_now=arguments.stop_at_now,
+        is_source_gone=arguments.source_is_gone,
+    )
     try:
         with closing(promotion):
             if arguments.roll_back:

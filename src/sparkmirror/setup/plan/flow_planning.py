@@ -110,7 +110,8 @@ class _Planning:
         self._unreadable: list[Finding] = []
 
     def plan(self, rate: Rate | None, more_own: Sequence[OwnTopic]) -> FlowPlan:
-        self._part("promoted topics", self._promoted.check, None)
+        no_news: Sequence[str] = ()
+        self._part("promoted topics", self._promoted.check, no_news)
         topics = self._topics()
         configs = self._configs()
         acls = self._acls()
