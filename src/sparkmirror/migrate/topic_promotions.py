@@ -145,6 +145,9 @@ class TopicsPromotion:
         return Step("check", StepState.DONE, text)
 
     def _start(self) -> Step:
+        if missing := [each.target for each in self.left if self.ends[each.source].target is None]:
+            text = f"the mirror has to make {some_of(missing)} on {self.flow.target}. Is it running?"
+            return Step("start", StepState.WAITING, text)
         if self.filled:
             text = (
                 f"the mirror has to delete what fills the beginning of {some_of(self.filled)}. Is it running?"

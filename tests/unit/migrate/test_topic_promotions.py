@@ -85,6 +85,10 @@ def test_what_is_in_the_way_is_named_first(change: Mapping[str, object], text: s
 def test_filler_and_writers_and_lag_are_waited_for() -> None:
     busy = replace(READY, filled=[PLACE], drain=drain(is_drained=False, still_s=1.0))
     assert [states(busy)[name] for name in ("start", "stop", "drain")] == [WAITING] * 3
+    missing = replace(READY, ends={PLACE: Ends(0, None)})
+    assert step(missing, "start") == Step(
+        "start", WAITING, "the mirror has to make orders-0 on B. Is it running?"
+    )
     now = replace(busy, stops_at_now=True)
     assert states(now)["stop"] is DONE
     assert "may stay there alone" in step(now, "stop").text
