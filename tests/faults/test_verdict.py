@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.cli.verify.verdict import FlowVerdict, PartitionVerdict, to_json
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.verify.comparison import Rules
 from sparkmirror.verify.plan import Offsets
+from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, to_json
 from tests.faults.verdict import Verdict, judge
 from tests.support.planted_faults import FAULTS, dropped
 from tests.unit.verify.mirrored_logs import OURS, Logs, Writing, of_keys, pairs, verified, written

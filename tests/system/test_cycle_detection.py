@@ -9,9 +9,9 @@ import psutil
 import pytest
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.verify.flow_contents import flow_contents
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.flow_contents import flow_contents
 from sparkmirror.verify.plan import plan_ranges
 from sparkmirror.verify.ranges import verify_range
 from tests.support.broker_data import Keyed, append, create_topic, keyed, numbered, topics

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Final
 from xml.etree import ElementTree as ET
@@ -15,7 +16,11 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.storage.events import events_topic, parse_event
 from sparkmirror.storage.positions import Position
+from sparkmirror.storage.verified import Verified as Compared
+from sparkmirror.storage.verified import verified_of
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import MirroredPartition, Offsets, merged, plan_ranges
 from sparkmirror.verify.ranges import Sides, verify_range
@@ -30,6 +35,7 @@ from tests.system.prepared_mirror import (
     BEGAN_MS,
     FLOW,
     OURS,
+    SOURCE,
     PreparedMirror,
     Verified,
     delete_before,
@@ -39,6 +45,7 @@ from tests.system.prepared_mirror import (
     write,
 )
 
+EVENTS: Final = events_topic(SOURCE)
 Edit = Callable[[list[Rec]], list[Rec]]
 
 
@@ -84,6 +91,7 @@ def prepared(
         for written in [threads.submit(write_topic, made, name) for name in topics]:
             written.result()
     write_unusual(made)
+    create_topic(made.target.bootstrap_servers, EVENTS)
     return made
 
 
@@ -112,6 +120,22 @@ def write_unusual(made: PreparedMirror) -> None:
 @pytest.fixture(scope="module")
 def verified(prepared: PreparedMirror) -> Verified:
     return verify(prepared.properties, "-o", "json", "--report", str(prepared.report))
+
+
+def test_the_result_is_kept_among_the_events(prepared: PreparedMirror, verified: Verified) -> None:
+    found = kept(prepared.target)
+    assert set(map(str, found)) >= {f"verify.{name}-0" for name in EDITS}
+    assert found[TopicPartition("verify.equal", 0)][1:] == (60, 0)
+    assert found[TopicPartition("verify.live", 0)][1:] == (40, 0)
+    assert found[TopicPartition("verify.doubled-run", 0)].differences == 10
+    assert TopicPartition("verify.not-begun", 0) not in found
+    assert "won't show" not in verified.errors
+
+
+def kept(target: LocalCluster) -> Mapping[TopicPartition, Compared]:
+    with closing(TopicTail(connection(target), EVENTS)) as tail:
+        events = [parse_event(record) for record in tail.read_to_end(30.0)]
+    return {of: it for event in events if event is not None for of, it in verified_of(event).items()}
 
 
 def test_difference_exits_with_1(verified: Verified) -> None:

@@ -11,7 +11,8 @@ from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.mirroring_flows import MirroringFlow, add_flow_argument, mirroring_flows
+from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
+from sparkmirror.connectors.flow_settings import MirroringFlow
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.kafka.topic_log import TopicTail

@@ -5,28 +5,19 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 from rich.console import Console
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, require_clusters
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
+from sparkmirror.connectors.flow_settings import FlowSettings, MirroringFlow
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 
 WRONG_USAGE: Final = 2
 
 _Explanation = TypeVar("_Explanation")
-
-
-class MirroringFlow(NamedTuple):
-    settings: FlowSettings
-    connector: SourceConfig
-
-    @property
-    def name(self) -> str:
-        return str(self.settings.flow)
 
 
 def add_flow_argument(parser: argparse.ArgumentParser) -> None:

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 from sparkmirror.config import client_layers
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
@@ -220,3 +220,14 @@ def heartbeat_config(connector: Properties) -> HeartbeatConfig:
         client_layers.target_admin(connector, "heartbeats-target-admin"),
         admin_plugins(connector, settings.flow),
     )
+
+
+class MirroringFlow(NamedTuple):
+    """A flow that mirrors topics, by this connector."""
+
+    settings: FlowSettings
+    connector: SourceConfig
+
+    @property
+    def name(self) -> str:
+        return str(self.settings.flow)

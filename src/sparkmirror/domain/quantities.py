@@ -1,5 +1,6 @@
 """Writes numbers, sizes and times for people."""
 
+from datetime import UTC, datetime
 from typing import Final
 
 _MINUTE_S: Final = 60.0
@@ -29,3 +30,7 @@ def as_time(seconds: float) -> str:
     if seconds < _DAY_S:
         return f"{seconds / _HOUR_S:.1f} h"
     return f"{seconds / _DAY_S:.1f} days"
+
+
+def as_date(epoch_s: float) -> str:
+    return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -19,6 +19,7 @@ from sparkmirror.metrics.readings import (
     PartitionReading,
     SourceReading,
 )
+from sparkmirror.storage.verified import Verified
 
 
 class Family(NamedTuple):
@@ -100,6 +101,52 @@ def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
         ],
     )
     yield from _of_connectors(readings)
+    yield from _verified(readings)
+
+
+def _verified(readings: Sequence[SourceReading]) -> Iterator[Family]:
+    """No sample of what was never compared: 0 differences would be a lie."""
+    named = [(_connector_labels(it), it.verified.values()) for it in readings if it.verified]
+    yield Family(
+        "sparkmirror_verify_last_timestamp_seconds",
+        "When both clusters were compared last, by sparkmirror verify or from a page.",
+        _CONNECTOR,
+        [(of, max(each.at for each in found)) for of, found in named],
+    )
+    yield Family(
+        "sparkmirror_verify_differences",
+        "Differences in the last comparison of each partition.",
+        _CONNECTOR,
+        [(of, sum(each.differences for each in found)) for of, found in named],
+    )
+    yield Family(
+        "sparkmirror_verify_partitions",
+        "Partitions by their last comparison: equal, different, or unreadable, where not all was compared.",
+        (*_CONNECTOR, "result"),
+        [
+            ((*of, result), sum(_result(each) == result for each in found))
+            for of, found in named
+            for result in ("equal", "different", "unreadable")
+        ],
+    )
+    yield Family(
+        "sparkmirror_verify_offset",
+        "Everything of the source before this offset was compared; only partitions that were.",
+        _PARTITION,
+        [
+            (_partition_labels(reading.flow, it), known.upto)
+            for reading in readings
+            if reading.verified
+            for it in reading.partitions
+            if (known := reading.verified.get(it.source)) is not None and known.upto is not None
+        ],
+    )
+
+
+def _result(found: Verified) -> str:
+    if found.differences:
+        return "different"
+    return "unreadable" if found.upto is None else "equal"
 
 
 def _partition_labels(flow: Flow, reading: PartitionReading) -> tuple[str, ...]:

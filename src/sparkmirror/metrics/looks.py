@@ -14,6 +14,7 @@ from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.storage.events import Event
 from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.verified import Verified
 
 ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
 Standstill = Literal["starting", "paused", "stopped", "failed"]
@@ -96,10 +97,14 @@ class GroupPartitionLook(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EventsLook:
-    """The last events of a flow; None before they were read. `trouble` says why there are no newer ones."""
+    """The last events of a flow; None before they were read. `trouble` says why there are no newer ones.
+
+    `verified` has the last comparison of each partition in all events that the topic still has.
+    """
 
     newest_first: Sequence[Event] | None = None
     trouble: str | None = None
+    verified: Mapping[TopicPartition, Verified] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

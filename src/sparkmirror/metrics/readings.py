@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.metrics.windows import Summary
+from sparkmirror.storage.verified import Verified
 
 
 class PartitionReading(NamedTuple):
@@ -91,6 +92,7 @@ class SourceReading(ConnectorReading):
     `lost`, `looped` and `incidents` include partitions that are no longer copied. `gone` is the number of
     topics that were deleted on the source while the target has copies of them, as far as is known. `up` tells
     by alias whether a cluster answers, as far as is known. `of_tasks` has the tasks that measured something.
+    `verified` has the last comparison of each partition.
     """
 
     partitions: Sequence[PartitionReading]
@@ -105,6 +107,7 @@ class SourceReading(ConnectorReading):
     gone: int = 0
     up: Mapping[Alias, bool] = field(default_factory=dict)
     of_tasks: Mapping[int, TaskReading] = field(default_factory=dict)
+    verified: Mapping[TopicPartition, Verified] = field(default_factory=dict)
 
 
 class GroupTranslation(NamedTuple):

@@ -148,7 +148,7 @@ class SourceRun:
         source, now = self._source, time.monotonic()
         reading = self._progress.meter.reading(self._of, source.assignment, self.failures(), now)
         up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
-        return replace(reading, gone=source.topics_gone, up=up)
+        return replace(reading, gone=source.topics_gone, up=up, verified=self._history.verified())
 
     def look(self) -> SourceLook:
         source, failures = self._source, self.failures()

@@ -1,8 +1,11 @@
-"""Reads a flow's last events from its events topic, on a thread of its own, while somebody looks at them."""
+"""Reads a flow's last events from its events topic, on a thread of its own, while somebody looks at them.
+
+The last comparison of each partition is kept, however many events came after it.
+"""
 
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -11,22 +14,25 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.metrics.looks import EventsLook
 from sparkmirror.storage.events import Event, events_topic, parse_event
+from sparkmirror.storage.verified import Verified, verified_of
 
 _KEPT: Final = 500
 _INTERVAL_S: Final = 1.0
 _WAIT_S: Final = 0.1
 _LOOKED_AT_S: Final = 30.0
 _PAUSE_S: Final = 10.0
+_VERIFIED_EVERY_S: Final = 30.0
+"""For metrics, whose age doesn't matter much."""
 
 Poll = Callable[[float], Iterable[LogRecord]]
 
 
 class EventHistory:
-    """`thread` reads; `look` is safe in any thread. Without anybody who looks, nothing is read."""
+    """`thread` reads, while somebody asks; `look` and `verified` are safe in any thread."""
 
     def __init__(
         self,
@@ -42,6 +48,9 @@ class EventHistory:
         self._clock = clock
         self._looked_at: float | None = None
         self._paused_until = 0.0
+        self._is_asked = False
+        self._read_at: float | None = None
+        self._verified: Mapping[TopicPartition, Verified] = {}
         self._events: deque[Event] = deque(maxlen=_KEPT)
         self._look = EventsLook()
         self.thread = PeriodicThread("event history", flow_log(__name__, flow), self._jobs, tail.close)
@@ -54,19 +63,37 @@ class EventHistory:
         self._looked_at = self._clock()
         return self._look
 
+    def verified(self) -> Mapping[TopicPartition, Verified]:
+        """The last comparison of each partition; the thread looks whether there are others since."""
+        self._is_asked = True
+        return self._verified
+
     def read(self) -> None:
         """Called by the thread."""
         now = self._clock()
-        if self._looked_at is None or now - self._looked_at > _LOOKED_AT_S or now < self._paused_until:
+        if now < self._paused_until or not self._is_due(now):
             return
+        self._is_asked, self._read_at = False, now
         try:
             count = 0
             while records := list(self._poll(_WAIT_S)):
                 count += len(records)
-                self._events.extend(event for it in records if (event := parse_event(it)) is not None)
+                self._take(event for it in records if (event := parse_event(it)) is not None)
         except SparkmirrorError as error:
             self._look = replace(self._look, trouble=str(error))
             self._paused_until = now + _PAUSE_S
             return
         if count or self._look.trouble or self._look.newest_first is None:
-            self._look = EventsLook(tuple(reversed(self._events)))
+            self._look = EventsLook(tuple(reversed(self._events)), verified=self._verified)
+
+    def _is_due(self, now: float) -> bool:
+        if self._looked_at is not None and now - self._looked_at <= _LOOKED_AT_S:
+            return True
+        return self._is_asked and (self._read_at is None or now - self._read_at >= _VERIFIED_EVERY_S)
+
+    def _take(self, events: Iterable[Event]) -> None:
+        for event in events:
+            if found := verified_of(event):
+                self._verified = {**self._verified, **found}
+            # Details are long, and 500 events are kept.
+            self._events.append(replace(event, details=None))

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.ids import Alias
@@ -40,6 +40,8 @@ class EventKind(Enum):
     CLUSTER_UP = "cluster-up"
     ACTION = "action"
     """Somebody asked for it; the text says who."""
+    VERIFIED = "verified"
+    """Both clusters were compared; the details have the partitions."""
     DROPPED = "dropped"
     """There were too many events to be written."""
 
@@ -56,7 +58,10 @@ def no_note(kind: EventKind, text: str, about: object = "") -> None:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """`time` is in epoch seconds, `about` a partition or a cluster, or empty; `node` is the process."""
+    """`time` is in epoch seconds, `about` a partition or a cluster, or empty; `node` is the process.
+
+    `details` are for programs, and depend on the kind.
+    """
 
     time: float
     kind: EventKind
@@ -64,8 +69,10 @@ class Event:
     about: str
     text: str
     node: str
+    details: Mapping[str, Any] | None = None
 
-    def to_json(self) -> dict[str, str | float]:
+    def to_json(self) -> dict[str, Any]:
+        """Without the details, which may be long."""
         return {
             "time": self.time,
             "kind": self.kind.value,
@@ -76,14 +83,16 @@ class Event:
         }
 
     def to_record(self) -> LogRecord:
-        return LogRecord(None, compact_json(self.to_json()), timestamp_ms=int(self.time * 1000))
+        value = self.to_json() if self.details is None else {**self.to_json(), "details": self.details}
+        return LogRecord(None, compact_json(value), timestamp_ms=int(self.time * 1000))
 
 
 def parse_event(record: LogRecord) -> Event | None:
     """None for a record that this project, or this version, did not write."""
     try:
         value = json.loads(record.value or b"null")
-        texts = (str(value[key]) for key in ("connector", "about", "text", "node"))
-        return Event(float(value["time"]), EventKind(value["kind"]), *texts)
+        connector, about, text, node = (str(value[key]) for key in ("connector", "about", "text", "node"))
+        kind, details = EventKind(value["kind"]), value.get("details")
+        return Event(float(value["time"]), kind, connector, about, text, node, details)
     except (ValueError, TypeError, KeyError):
         return None

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.printable import printable
+from sparkmirror.domain.quantities import as_date
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.ui import numbers
 from sparkmirror.ui.actions import ACTIONS, Action
@@ -203,10 +204,6 @@ def points_json(history: Sequence[HistoryPoint], made_at: float) -> str:
     return json.dumps(plot_points(history, made_at), separators=(",", ":"))
 
 
-def date_time(epoch_s: float) -> str:
-    return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
 def clock_time(epoch_s: float) -> str:
     return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%H:%M:%S UTC")
 
@@ -227,7 +224,7 @@ def _environment() -> Environment:
         "size": numbers.size,
         "latencies": numbers.latencies,
         "clock": clock_time,
-        "date": date_time,
+        "date": as_date,
         "shown": lambda name: printable(str(name)),
         "plural": lambda number, name: f"{number:,} {name}{'' if number == 1 else 's'}",
     }

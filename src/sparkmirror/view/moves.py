@@ -6,6 +6,8 @@ Each answer is made of checks, each with its fact. What is not known is no yes.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from sparkmirror.domain.quantities import as_date
+from sparkmirror.storage.verified import Verified
 from sparkmirror.view.values import FlowView, GroupsView, GroupView, PartitionView, TopicView
 from sparkmirror.view.words import Word
 
@@ -32,7 +34,8 @@ class Answer(NamedTuple):
 
 
 def topic_answer(flow: FlowView, topic: TopicView) -> Answer:
-    return Answer(topic.name, (_drained(topic), _quiet(topic, flow.age(topic.quiet_since))))
+    quiet = _quiet(topic, flow.age(topic.quiet_since))
+    return Answer(topic.name, (_drained(topic), quiet, _verified(flow, topic)))
 
 
 def group_answers(groups: GroupsView | None, topic: str) -> list[Answer]:
@@ -73,6 +76,32 @@ def _quiet(topic: TopicView, quiet_for_s: float | None) -> Check:
     fact = f"no record was added for {quiet_for_s:,.0f} s"
     is_quiet = quiet_for_s >= QUIET_FOR_S
     return Check(name, is_quiet, fact if is_quiet else f"{fact}: at least {QUIET_FOR_S:.0f} s are needed")
+
+
+def _verified(flow: FlowView, topic: TopicView) -> Check:
+    """Of what was copied: all of it was compared, and nothing differs."""
+    name = "verified"
+    found = [(it, flow.verified.get(it.source)) for it in topic.partitions]
+    if (wrong := [it for it, seen in found if seen is not None and seen.differences]) != []:
+        return Check(name, holds=False, fact=f"sparkmirror verify found differences in {_named(wrong)}")
+    compared = [(it, seen.at, _since(it, seen)) for it, seen in found if seen is not None]
+    known = [(at, later) for _, at, later in compared if later is not None]
+    if len(known) < len(found) or not known:
+        sure = {it.source for it, _, later in compared if later is not None}
+        never = [it for it in topic.partitions if it.source not in sure]
+        return Check(name, holds=None, fact=f"not compared by sparkmirror verify yet: {_named(never)}")
+    last, later = as_date(min(at for at, _ in known)), sum(later for _, later in known)
+    if later:
+        return Check(name, holds=None, fact=f"equal on {last}; at most {later:,} records were copied since")
+    return Check(name, holds=True, fact=f"all that is copied was equal on {last}")
+
+
+def _since(partition: PartitionView, seen: Verified) -> int | None:
+    """How many records at most were copied since; None where that can't be told, as after a set-back."""
+    position = partition.position or 0
+    if partition.target is None or seen.upto is None or position < seen.upto:
+        return None
+    return position - seen.upto
 
 
 def _exact(group: GroupView, of: GroupsView) -> Check:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import EventsLook, GroupsLook, Latencies, PartitionLook
+from sparkmirror.storage.verified import Verified
 from sparkmirror.view.words import Word, severity
 
 
@@ -157,6 +158,15 @@ class GroupsView:
     reads_target: bool
 
 
+class Verification(NamedTuple):
+    """The last comparisons of a flow's partitions; the newest of them was made at `at`, in epoch seconds."""
+
+    at: float
+    partitions: int
+    unreadable: int
+    differences: int
+
+
 @dataclass(frozen=True)
 class FlowView:
     """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
@@ -191,6 +201,24 @@ class FlowView:
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""
         return None if moment is None else max(0.0, self.now - moment)
+
+    @property
+    def verified(self) -> Mapping[TopicPartition, Verified]:
+        """The last comparison of each partition, as far as events are read here."""
+        return {} if self.events is None else self.events.verified
+
+    @cached_property
+    def verification(self) -> Verification | None:
+        """None where nothing was compared, or that is not known."""
+        found = self.verified.values()
+        if not found:
+            return None
+        return Verification(
+            max(it.at for it in found),
+            len(found),
+            sum(it.upto is None for it in found),
+            sum(it.differences for it in found),
+        )
 
     @cached_property
     def worst_first(self) -> Sequence[TopicView]:

@@ -24,6 +24,7 @@ from sparkmirror.view.values import (
     Speed,
     State,
     TopicView,
+    Verification,
     worst_first,
 )
 
@@ -106,10 +107,22 @@ def _flow(flow: FlowView, asked: Asked | None) -> Json:
         "observed": flow.is_observed,
         "position_age_seconds": _rounded(flow.position_age_s),
         "spark_slots": flow.slots,
+        "verification": _verification(flow.verification),
         "connectors": [
             {"name": it.name, "kind": it.kind, "state": _state(it.state)} for it in flow.connectors
         ],
         **({} if asked is None else _part(flow, asked)),
+    }
+
+
+def _verification(last: Verification | None) -> Json | None:
+    if last is None:
+        return None
+    return {
+        "at_ms": int(last.at * 1000),
+        "partition_count": last.partitions,
+        "unreadable_partitions": last.unreadable,
+        "differences": last.differences,
     }
 
 

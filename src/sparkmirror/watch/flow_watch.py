@@ -109,7 +109,10 @@ class FlowWatch:
         of = self._flow.flow, self._source.name
         reading = self._meter.reading(of, None if seen is None else seen.assigned, (), now)
         up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
-        return [self._with_ages(replace(reading, up=up), now), self._heartbeat_reading()]
+        return [
+            self._with_ages(replace(reading, up=up, verified=self._history.verified()), now),
+            self._heartbeat_reading(),
+        ]
 
     def _source_look(self) -> SourceLook:
         now, seen = time.monotonic(), self._seen

@@ -11,6 +11,10 @@ from sparkmirror.watch.flow_watch import FlowWatch
 KNOWN_METRICS = frozenset(
     {
         "sparkmirror_lag_records",
+        "sparkmirror_verify_last_timestamp_seconds",
+        "sparkmirror_verify_differences",
+        "sparkmirror_verify_partitions",
+        "sparkmirror_verify_offset",
         "sparkmirror_lag_seconds",
         "sparkmirror_cluster_up",
         "sparkmirror_partitions",

@@ -21,6 +21,7 @@ from sparkmirror.metrics.readings import (
 )
 from sparkmirror.metrics.settings import default_settings
 from sparkmirror.metrics.windows import Summary
+from sparkmirror.storage.verified import Verified
 
 FLOW = Flow(Alias("us-west"), Alias("b"))
 PARTITION = PartitionReading(
@@ -231,3 +232,26 @@ def test_topics_deleted_on_the_source_are_counted() -> None:
     family = families_of(replace(SOURCE, gone=3))["sparkmirror_topics_gone"]
     assert sample(family, connector="MirrorSourceConnector") == 3
     assert not family.is_counter
+
+
+def test_what_was_never_compared_has_no_sample() -> None:
+    assert not any(family.samples for name, family in families_of(SOURCE).items() if "_verify_" in name)
+
+
+def test_the_last_comparison_of_each_partition() -> None:
+    compared = {
+        PARTITION.source: Verified(1000.5, 7, 0),
+        TopicPartition("orders", 4): Verified(900.0, None, 0),
+        TopicPartition("orders", 5): Verified(900.0, 3, 2),
+    }
+    found = families_of(replace(SOURCE, verified=compared))
+    numbers = {
+        name: [number for _, number in found[f"sparkmirror_verify_{name}"].samples]
+        for name in ("last_timestamp_seconds", "differences", "partitions", "offset")
+    }
+    assert numbers == {
+        "last_timestamp_seconds": [1000.5],
+        "differences": [2],
+        "partitions": [1, 1, 1],
+        "offset": [7],
+    }

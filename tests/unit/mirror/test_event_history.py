@@ -3,10 +3,11 @@
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
-from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.metrics.looks import EventsLook
 from sparkmirror.mirror.event_history import EventHistory
 from sparkmirror.storage.events import Event, EventKind
+from sparkmirror.storage.verified import Verified, verified_events
 
 
 class Topic:
@@ -73,3 +74,41 @@ def test_why_nothing_can_be_read_is_said_until_it_can() -> None:
     topic.now += 10
     assert topic.read() == []
     assert topic.history.look().trouble is None
+
+
+def verified(at: float, upto: int, topic: str = "orders") -> LogRecord:
+    found = {TopicPartition(topic, 0): Verified(at, upto, 0)}
+    return next(verified_events(found, "equal", "c", "node")).to_record()
+
+
+def test_the_last_comparison_outlives_the_events_that_are_kept() -> None:
+    topic = Topic()
+    topic.waiting += [verified(1.0, 10), verified(2.0, 20), verified(1.0, 5, "payments")]
+    topic.add(*range(700))
+    known = {
+        TopicPartition("orders", 0): Verified(2.0, 20, 0),
+        TopicPartition("payments", 0): Verified(1.0, 5, 0),
+    }
+    topic.history.look()
+    topic.history.read()
+    look = topic.history.look()
+    assert look.verified == topic.history.verified() == known
+    assert {event.details for event in look.newest_first or ()} == {None}
+
+
+def test_metrics_ask_for_comparisons_now_and_then() -> None:
+    topic = Topic()
+    topic.waiting.append(verified(1.0, 10))
+    assert topic.history.verified() == {}
+    topic.history.read()
+    assert list(topic.history.verified().values()) == [Verified(1.0, 10, 0)]
+    before = topic.polls
+    topic.history.read()
+    assert topic.polls == before, "not each second"
+    topic.now += 30
+    topic.history.read()
+    assert topic.polls > before
+    topic.now += 30
+    before = topic.polls
+    topic.history.read()
+    assert topic.polls == before, "nobody asked"

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sparkmirror.cli.verify.verdict import PartitionVerdict, State
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.verify.comparison import Comparison, Rules
+from sparkmirror.verify.verdict import PartitionVerdict, State
 from tests.memory.compaction import compact
 from tests.support.batches import NOW_MS, Rec
 from tests.support.planted_faults import FAULTS, dropped

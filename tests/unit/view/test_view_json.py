@@ -57,7 +57,11 @@ def test_a_topic_has_its_partitions_and_who_may_move() -> None:
     worst = flow["partitions"]["items"][0]
     assert (worst["partition"], worst["state"]["word"], worst["lag_records"]) == (7, "needs a person", 12)
     assert "raise max.message.bytes" in worst["state"]["error"]
-    assert [it["name"] for it in flow["may_move"][0]["checks"]] == ["drained", "producers quiet"]
+    assert [it["name"] for it in flow["may_move"][0]["checks"]] == [
+        "drained",
+        "producers quiet",
+        "verified",
+    ]
     assert {it["what"] for it in flow["may_move"]} >= {"orders", "behind", *HOSTILE}
 
 

@@ -5,12 +5,13 @@ from typing import Final
 
 from rich.console import Console
 
-from sparkmirror.cli.mirroring_flows import MirroringFlow
 from sparkmirror.cli.terminal import StatusLines
-from sparkmirror.cli.verify.verdict import FlowVerdict, print_table
-from sparkmirror.cli.verify.verification import Verification
+from sparkmirror.cli.verify.table import print_table
+from sparkmirror.connectors.flow_settings import MirroringFlow
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.verify.ranges import RangeOutcome, RangePlan, outcome_of
+from sparkmirror.verify.verdict import FlowVerdict
+from sparkmirror.verify.verification import Verification
 
 _OPTION: Final = "topics"
 

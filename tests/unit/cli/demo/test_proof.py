@@ -3,9 +3,9 @@ import io
 from rich.console import Console
 
 from sparkmirror.cli.demo.proof import print_proof
-from sparkmirror.cli.verify.verdict import FlowVerdict, PartitionVerdict
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.verify.comparison import Comparison, Difference
+from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict
 
 WRITTEN = {"orders": 1000, "payments": 500}
 

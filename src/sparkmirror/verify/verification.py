@@ -5,24 +5,32 @@ How ranges are compared is the caller's: by a Spark job, or here.
 
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
-from sparkmirror.cli.mirroring_flows import MirroringFlow
-from sparkmirror.cli.terminal import StatusLines
-from sparkmirror.cli.verify.flow_contents import FlowContents, flow_contents
-from sparkmirror.cli.verify.report_file import PartitionReport, RangeReport, Report
-from sparkmirror.cli.verify.verdict import FlowVerdict, PartitionVerdict
+from sparkmirror.connectors.flow_settings import MirroringFlow
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.flow_contents import FlowContents, flow_contents
 from sparkmirror.verify.plan import plan_ranges
 from sparkmirror.verify.ranges import RangeOutcome, RangePlan
+from sparkmirror.verify.report_file import PartitionReport, RangeReport, Report
+from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict
 
 _SAVE_EVERY_S: Final = 2.0
 
 CompareRanges = Callable[[Sequence[RangePlan], Callable[[RangeOutcome], None]], None]
 """Passes on each range's outcome as soon as it is known."""
+
+
+class Told(Protocol):
+    """Shows how far a comparison is: lines that stay, and updates in between."""
+
+    def print(self, text: str) -> object: ...
+
+    def updates(self) -> AbstractContextManager[Callable[[str], object]]: ...
 
 
 class Verification:
@@ -48,7 +56,7 @@ class Verification:
     def is_finished(self) -> bool:
         return not self._report.unfinished()
 
-    def compare(self, compare_ranges: CompareRanges, status: StatusLines) -> None:
+    def compare(self, compare_ranges: CompareRanges, status: Told) -> None:
         """Compare once, and again where ranges that touch differ: then the boundary may be what is wrong."""
         self._compare(compare_ranges, status)
         if self._report.merge_differences():
@@ -72,7 +80,7 @@ class Verification:
             by_source[plan.source].ranges.append(RangeReport(plan))
         return selected
 
-    def _compare(self, compare_ranges: CompareRanges, status: StatusLines) -> None:
+    def _compare(self, compare_ranges: CompareRanges, status: Told) -> None:
         ranges = self._report.unfinished()
         finished = records = 0
         saved_at = time.monotonic()

@@ -1,21 +1,16 @@
-"""Prints the result of `sparkmirror verify` as a table with a sentence, as JSON, or as JUnit XML."""
+"""Judges what a comparison found of a flow and its partitions; writes it as JSON and as JUnit XML."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
 from xml.etree import ElementTree as ET
 
-from rich.console import Console
-
-from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.printable import printable
+from sparkmirror.storage.verified import Verified
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import Offsets
-
-_SHOWN_PARTITIONS = 20
 
 
 class State(StrEnum):
@@ -74,27 +69,35 @@ class FlowVerdict:
         return sum((partition.comparison for partition in self.partitions), Comparison())
 
 
-_COUNTS: Final[Mapping[str, Callable[[FlowVerdict], int]]] = {
-    "equal": lambda found: found.total.equal,
-    "different": lambda found: found.total.difference_count,
-    "foreign": lambda found: found.total.foreign,
-    "not comparable": lambda found: found.total.not_comparable,
-}
+def in_words(verdict: FlowVerdict) -> str:
+    """One sentence."""
+    total, count = verdict.total, len(verdict.partitions)
+    if different := verdict.count(State.DIFFERENT):
+        found = f"{different:,} of {count:,} partitions differ, in {total.difference_count:,} places"
+    elif unreadable := verdict.count(State.UNREADABLE):
+        found = f"{unreadable:,} of {count:,} partitions could not be compared"
+    else:
+        found = f"{total.equal:,} records of {count:,} partitions are the same on both clusters"
+    not_comparable = total.not_comparable
+    return found + (f"; {not_comparable:,} could not be compared" if not_comparable else "")
 
 
-def print_table(console: Console, verdicts: Sequence[FlowVerdict], *, brief: bool = False) -> None:
-    """A row for each topic; `brief` leaves out columns in which nothing is counted."""
-    for verdict in verdicts:
-        for line in (verdict.flow, *_table(verdict, brief=brief), ""):
-            console.print(line, highlight=False, markup=False, soft_wrap=True)
-        for line in _summary(verdict):
-            console.print(line, highlight=False, soft_wrap=True)
-        wrong = [partition for partition in verdict.partitions if partition.problems]
-        for partition in wrong[:_SHOWN_PARTITIONS]:
-            for problem in partition.problems:
-                console.print(f"  {printable(problem)}", highlight=False, markup=False, soft_wrap=True)
-        if len(wrong) > _SHOWN_PARTITIONS:
-            console.print(f"  … and {len(wrong) - _SHOWN_PARTITIONS} more partitions; -o json has them all")
+def verified(verdict: FlowVerdict, at: float) -> Mapping[TopicPartition, Verified]:
+    """What was compared, at that time in epoch seconds.
+
+    A partition that was empty is verified up to 0; one that is missing on the target is a difference.
+    """
+    return {
+        it.source: Verified(at, _upto(it), it.comparison.difference_count or int(it.state is State.DIFFERENT))
+        for it in verdict.partitions
+        if it.state is not State.NOT_BEGUN
+    }
+
+
+def _upto(partition: PartitionVerdict) -> int | None:
+    if partition.errors or partition.comparison.gave_up is not None:
+        return None
+    return 0 if partition.upto is None else partition.upto.source
 
 
 def to_json(verdicts: Sequence[FlowVerdict]) -> str:
@@ -158,47 +161,3 @@ def _partition_json(partition: PartitionVerdict) -> dict[str, Any]:
         "errors": list(partition.errors),
         "not_begun": partition.not_begun,
     }
-
-
-def _table(verdict: FlowVerdict, *, brief: bool) -> list[str]:
-    """Never folded: topics that begin alike could not be told apart."""
-    counts = {name: count for name, count in _COUNTS.items() if not brief or count(verdict)}
-    by_topic: dict[tuple[str, str], list[PartitionVerdict]] = {}
-    for partition in verdict.partitions:
-        by_topic.setdefault((partition.source.topic, partition.target.topic), []).append(partition)
-    rows = []
-    for (source, target), partitions in by_topic.items():
-        found = FlowVerdict(verdict.flow, partitions)
-        cells = [f"{count(found):,}" for count in counts.values()]
-        rows.append((source, target, str(len(partitions)), *cells, _mark(found)))
-    headings = ("source", "target", "partitions", *counts, "")
-    return [f"  {line}" for line in aligned([headings, *rows], right=range(2, 3 + len(counts)))]
-
-
-def _mark(found: FlowVerdict) -> str:
-    if not found.is_equal:
-        return "✗"
-    return State.NOT_BEGUN if found.count(State.NOT_BEGUN) else "✓"
-
-
-def _summary(verdict: FlowVerdict) -> list[str]:
-    total, lines = verdict.total, []
-    if different := verdict.count(State.DIFFERENT):
-        lines.append(f"[bold red]✗ {different:,} of {len(verdict.partitions):,} partitions differ[/]:")
-    elif unreadable := verdict.count(State.UNREADABLE):
-        lines.append(f"[bold red]✗ {unreadable:,} partitions could not be compared[/]:")
-    else:
-        lines.append(
-            f"[bold green]✓ {total.equal:,} records are the same on both clusters[/]: "
-            "count, order, key, value, headers, timestamp."
-        )
-    if total.foreign:
-        lines.append(f"  {total.foreign:,} records on the target were written by other producers.")
-    if total.not_comparable:
-        lines.append(
-            f"  {total.not_comparable:,} could not be compared: "
-            "one side has lost them by retention or compaction."
-        )
-    if not_begun := verdict.count(State.NOT_BEGUN):
-        lines.append(f"  {not_begun:,} partitions hold records, but the flow has not started with them.")
-    return lines

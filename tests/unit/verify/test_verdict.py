@@ -6,10 +6,11 @@ from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
-from sparkmirror.cli.verify.verdict import FlowVerdict, PartitionVerdict, print_table, to_json, to_junit
+from sparkmirror.cli.verify.table import print_table
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.verify.comparison import Comparison, Difference
 from sparkmirror.verify.plan import Offsets
+from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, in_words, to_json, to_junit, verified
 
 MISSING = Difference("missing", 7, None, "key 'k', value '\x00[red]'")
 
@@ -104,3 +105,16 @@ def test_long_names_are_never_cut() -> None:
     verdict = FlowVerdict("A->B", [PartitionVerdict(source, target, Comparison(equal=1))])
     print_table(Console(file=out, width=80), [verdict])
     assert f"  {topic}  A.{topic}  " in out.getvalue()
+
+
+def test_what_was_compared_is_kept_by_partition() -> None:
+    empty = partition(5, Comparison())
+    verdict = FlowVerdict("A->B", [EQUAL, DIFFERENT, UNREADABLE, NOT_BEGUN, GAVE_UP, empty])
+    kept = {of.partition: tuple(it) for of, it in verified(verdict, 5.0).items()}
+    assert kept == {0: (5.0, 1200, 0), 1: (5.0, 0, 12), 2: (5.0, None, 0), 4: (5.0, None, 1), 5: (5.0, 0, 0)}
+    assert in_words(verdict) == "2 of 6 partitions differ, in 12 places"
+    assert in_words(FlowVerdict("A->B", [EQUAL, UNREADABLE])) == "1 of 2 partitions could not be compared"
+    some = FlowVerdict("A->B", [EQUAL, partition(1, Comparison(equal=2, not_comparable=7))])
+    assert in_words(some) == (
+        "1,202 records of 2 partitions are the same on both clusters; 7 could not be compared"
+    )

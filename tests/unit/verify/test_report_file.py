@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli.verify.report_file import PartitionReport, RangeReport, Report
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
@@ -14,6 +13,7 @@ from sparkmirror.verify.comparison import Comparison, Difference, Rules
 from sparkmirror.verify.plan import Offsets
 from sparkmirror.verify.ranges import RangePlan, Sides
 from sparkmirror.verify.records import Span
+from sparkmirror.verify.report_file import PartitionReport, RangeReport, Report
 
 FLOW = "A->B"
 CONSUMER = ConsumerSettings(ConnectionSettings((("nowhere", 9092),)))
