@@ -46,6 +46,7 @@ class MemoryHerder:
         self.key: bytes | None = b"a session key"
         self.log_levels: list[tuple[str, str]] = []
         self.notes: list[tuple[str, str]] = []
+        self.planned: Mapping[str, Any] | None = None
         self._ran: set[str] = set()
         self._changing = threading.Lock()
         self._configs: dict[str, ConnectorConfig] = {}
@@ -161,7 +162,7 @@ class MemoryHerder:
     def plan(self, name: str) -> Mapping[str, Any]:
         with self._leading():
             self._known(name)
-            return {"connector": name}
+            return self.planned or {"connector": name}
 
     def set_log_level(self, logger: str, level: str) -> None:
         with self._leading():

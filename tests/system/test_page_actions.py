@@ -15,8 +15,10 @@ from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.domain.connect import NotLeaderError, TargetState
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.metrics.looks import ConnectorLook
+from sparkmirror.setup.plan.flow_plan_json import to_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
+from tests.support.flow_plans import PLAN
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import HOSTILE, SOURCE, look, source
 from tests.support.rest_serving import serving, settings
@@ -186,3 +188,25 @@ def test_where_users_log_in_administrators_may_and_followers_pass_it_on(tmp_path
             fields = page.fields("resume")
             assert viewer.send(fields).status == 403
             assert Page(follower).send(fields).status == 401
+
+
+def test_a_plan_is_made_when_it_is_asked_for(leading: MemoryHerder, page: Page) -> None:
+    leading.planned = to_json(PLAN)
+    answer = page.get("plan", flow=FLOW)
+    assert (answer.status, b"+ create 2 topics on eu" in answer.body) == (200, True)
+    assert page.get("plan", flow=FLOW, name=SOURCE).status == 200
+    for parameters in ({"flow": "x->y"}, {"flow": FLOW, "name": "other"}, {}):
+        assert page.get("plan", **parameters).status == 404
+    assert b'href="plan?flow=a-%3Eb"' in page.get("flow", flow=FLOW).body
+
+
+def test_a_follower_has_the_leaders_plan(leading: MemoryHerder, page: Page) -> None:
+    leading.planned = to_json(PLAN)
+    away = MemoryHerder(leads=False, leader_url=page.url)
+
+    def looks() -> list[ConnectorLook]:
+        raise NotLeaderError(page.url)
+
+    with serving(away, view=CurrentView(lambda: Node("node-2", "1.0"), looks)) as follower:
+        answer = Page(follower).get("plan", flow=FLOW)
+        assert (answer.status, b"+ create 2 topics on eu" in answer.body) == (200, True)

@@ -286,7 +286,7 @@ def _print_findings(arguments: argparse.Namespace, wanted: Sequence[_Wanted]) ->
         return DONE
     # Loaded here, since the other commands of this module ask no broker.
     from sparkmirror.cli.plan.command import plan_of_connector  # noqa: PLC0415
-    from sparkmirror.cli.plan.report import flow_lines  # noqa: PLC0415
+    from sparkmirror.setup.plan.report import flow_lines  # noqa: PLC0415
 
     plan = plan_of_connector(file, arguments.worker, None)
     for line in flow_lines(plan):

@@ -13,10 +13,12 @@ from sparkmirror.connect.rest.app import ConnectApp
 from sparkmirror.connect.rest.mirror_app import metrics_app, mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
+from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.ui.plans import plans_of
 from sparkmirror.view.making import Node
 
 _log = logging.getLogger("sparkmirror.run")
@@ -52,11 +54,13 @@ class Shown(Protocol):
     def looks(self) -> Sequence[ConnectorLook]: ...
 
 
-def serve_pages(mirror: Shown, metrics: Metrics, at: Address) -> RestServer:
+def serve_pages(
+    mirror: Shown, metrics: Metrics, at: Address, flows: Sequence[FlowSettings] = ()
+) -> RestServer:
     """Until the process ends, or the server is stopped. Raises SparkmirrorError for an unusable address."""
     settings = RestSettings(listeners=(at.listener,))
     view = CurrentView(lambda: Node(socket.gethostname(), __version__), mirror.looks)
-    app = mirror_app(view, metrics.page, lambda: mirror.is_started, settings)
+    app = mirror_app(view, metrics.page, lambda: mirror.is_started, settings, plans_of(flows))
     return _serve(app, settings, _Served("pages", "ui/", "--http"))
 
 

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from sparkmirror.cli.changed_file import ChangedFile
@@ -106,7 +107,7 @@ def run(arguments: argparse.Namespace) -> int:
     mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared)
     _log.info("flows: %s", ", ".join(map(_named, read.flows)))
     try:
-        _serve(mirror, Metrics(mirror.readings, metrics, mirror.node_reading), arguments)
+        _serve(mirror, Metrics(mirror.readings, metrics, mirror.node_reading), arguments, read.flows)
         mirror.start()
         stop_on_signals(mirror.stop)
         start = _Start(mirror, began)
@@ -160,9 +161,11 @@ def _named(flow: FlowSettings) -> str:
     return str(flow.flow) if flow.source is not None else f"{flow.flow} (only heartbeats)"
 
 
-def _serve(mirror: MirrorMaker, metrics: Metrics, arguments: argparse.Namespace) -> None:
+def _serve(
+    mirror: MirrorMaker, metrics: Metrics, arguments: argparse.Namespace, flows: Sequence[FlowSettings]
+) -> None:
     """Until the process ends. Raises SparkmirrorError for an address that can't be used."""
     if arguments.http is not None:
-        serve_pages(mirror, metrics, arguments.http)
+        serve_pages(mirror, metrics, arguments.http, flows)
     if arguments.metrics_port is not None:
         serve_metrics(mirror, metrics, arguments.metrics_port)

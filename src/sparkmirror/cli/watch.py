@@ -60,7 +60,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
         watch = MirrorWatch([(flow.settings, flow.connector) for flow in flows])
-        serve_pages(watch, Metrics(watch.readings, known=KNOWN_METRICS), arguments.http)
+        metrics = Metrics(watch.readings, known=KNOWN_METRICS)
+        serve_pages(watch, metrics, arguments.http, [flow.settings for flow in flows])
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror watch: {printable(str(error))}\n")
         return _FAILED

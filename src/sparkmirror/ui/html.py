@@ -19,6 +19,7 @@ from sparkmirror.ui.actions import ACTIONS, Action
 from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
 from sparkmirror.ui.looks import Look, query
+from sparkmirror.ui.plans import PlanLines
 from sparkmirror.view.events import events_matching
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.moves import group_answer, group_answers, topic_answer
@@ -33,6 +34,7 @@ _NEEDS_MAX: Final = 20
 _GROUPS_OF_TOPIC: Final = 20
 _TASKS_MAX: Final = 50
 _SETTINGS_MAX: Final = 120
+_PLAN_KINDS: Final = {"+": "new", "~": "changed", "-": "gone", "✗": "blocks", "!": "warns"}
 
 
 class Need(NamedTuple):
@@ -66,6 +68,13 @@ def error_page(look: Look, message: str) -> str:
 def act_page(look: Look, action: Action, token: str) -> str:
     """Asks whether a connector should be changed; `token` makes the form good for one use."""
     content = _environment().get_template("act.html").render(look=look, action=action, token=token)
+    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+
+
+def plan_page(look: Look, plan: PlanLines, made_at: float) -> str:
+    """A plan, made when it was asked for."""
+    context = {"look": look, "plan": plan, "made_at": made_at, "kinds": _PLAN_KINDS}
+    content = _environment().get_template("plan.html").render(context)
     return _environment().get_template("page.html").render(look=look, view=None, part=content)
 
 

@@ -7,6 +7,7 @@ for that: its first line is the time it is of.
 import json
 import logging
 import secrets
+import time
 from collections.abc import Awaitable, Callable, Collection, Hashable
 from functools import partial
 from http import HTTPStatus
@@ -23,8 +24,9 @@ from starlette.types import Message, Receive, Scope, Send
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.ui.actions import Actions, OnceTokens, action_of, form_of, require_own_page
 from sparkmirror.ui.current_view import CurrentView
-from sparkmirror.ui.html import act_page, clock_time, error_page, page, part
+from sparkmirror.ui.html import act_page, clock_time, error_page, page, part, plan_page
 from sparkmirror.ui.looks import PAGES, Look, look_of, query
+from sparkmirror.ui.plans import Plans
 from sparkmirror.ui.static_files import static_response
 from sparkmirror.ui.streams import Part, Streams
 
@@ -54,9 +56,12 @@ async def run_here(_request: Request, action: Callable[[], Response]) -> Respons
 
 
 class PagesResource:
-    """`actions` is None where the pages can only be read."""
+    """`actions` is None where the pages can only be read, `plans` where no flow can be planned."""
 
-    def __init__(self, view: CurrentView, run: Run, actions: Actions | None = None) -> None:
+    def __init__(
+        self, view: CurrentView, run: Run, actions: Actions | None = None, plans: Plans | None = None
+    ) -> None:
+        self._plans = plans
         self._view = view
         self._run = run
         self._actions = actions
@@ -66,6 +71,7 @@ class PagesResource:
     def routes(self) -> list[Route]:
         served = {
             "/ui": self._index,
+            "/ui/plan": self._plan,
             "/ui/{page}": self._page,
             "/ui/parts/{page}": self._one_part,
             "/ui/live/{page}": self._live,
@@ -89,9 +95,30 @@ class PagesResource:
     async def _page(self, request: Request) -> Response:
         return await self._whole(request, _look(request))
 
+    async def _plan(self, request: Request) -> Response:
+        look = look_of("plan", request.query_params)
+        return await self._response(request, look, partial(self._planned, look))
+
+    def _planned(self, look: Look) -> Response:
+        if self._plans is None:
+            raise ConnectError(HTTPStatus.NOT_FOUND, "There is nothing to plan")
+        return HTMLResponse(plan_page(look, self._plans.lines(look.flow, self._connector(look)), time.time()))
+
+    def _connector(self, look: Look) -> str:
+        """The source connector that is meant. Raises ConnectError, NotLeaderError."""
+        flow = self._view.get().flow(look.flow)
+        names = [it.name for it in flow.connectors if it.kind == "source"] if flow is not None else []
+        if not names or look.name not in ("", *names):
+            raise ConnectError(HTTPStatus.NOT_FOUND, f"Flow {look.flow} has no such source connector")
+        return look.name or names[0]
+
     async def _whole(self, request: Request, look: Look) -> Response:
+        made = partial(self._rendered, look, may_act=self._may_act(request))
+        return await self._response(request, look, made)
+
+    async def _response(self, request: Request, look: Look, made: Callable[[], Response]) -> Response:
         try:
-            return await self._run(request, partial(self._rendered, look, may_act=self._may_act(request)))
+            return await self._run(request, made)
         except ConnectError as error:
             return HTMLResponse(error_page(look, str(error)), error.status)
         except TimeoutError:

@@ -15,7 +15,6 @@ from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.connectors.input_files import read_file
 from sparkmirror.cli.contexts import add_access_arguments, connected
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.plan.report import Planned
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
@@ -30,6 +29,7 @@ from sparkmirror.setup.plan.flow_plan import FlowPlan, Rate
 from sparkmirror.setup.plan.flow_plan_json import from_json
 from sparkmirror.setup.plan.flow_planning import DEFAULT_RATE, plan_flow, plan_source
 from sparkmirror.setup.plan.plan_findings import findings_between
+from sparkmirror.setup.plan.report import Planned
 
 _NOTHING_BLOCKS = 0
 _BLOCKED = 2

@@ -29,8 +29,10 @@ from sparkmirror.connect.rest.response_headers import CrossOrigin, ResponseHeade
 from sparkmirror.connect.rest.responses import error_response, http_error
 from sparkmirror.connect.rest.rest_settings import RestSettings
 from sparkmirror.connect.rest.worker_info import Metrics, WorkerInfoResource
+from sparkmirror.setup.plan.flow_plan_json import from_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.mirror_response import mirror_response
+from sparkmirror.ui.plans import Plans
 from sparkmirror.ui.routes import PagesResource
 
 
@@ -76,12 +78,12 @@ def routes(
         *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),
         *PluginsResource(node.plugins, calls).routes(),
         *WorkerInfoResource(node.herder, node.metrics, calls).routes(),
-        *([] if node.view is None else _view_routes(node.view, calls, actions)),
+        *([] if node.view is None else _view_routes(node, node.view, calls, actions)),
     ]
     return main, LoggersResource(node.herder, node.log_levels, calls).routes()
 
 
-def _view_routes(view: CurrentView, calls: HerderCalls, actions: PageActions) -> list[Route]:
+def _view_routes(node: Node, view: CurrentView, calls: HerderCalls, actions: PageActions) -> list[Route]:
     """The leader has the view: other nodes forward to it."""
 
     def on_leader(request: Request, action: Callable[[], Response]) -> Awaitable[Response]:
@@ -90,9 +92,10 @@ def _view_routes(view: CurrentView, calls: HerderCalls, actions: PageActions) ->
     async def mirror(request: Request) -> Response:
         return await on_leader(request, lambda: mirror_response(view.get(), request.query_params))
 
+    plans = Plans(lambda _flow, connector: from_json(node.herder.plan(connector)))
     return [
         Route("/mirror", Endpoint({"GET": mirror}, consumes_json=False)),
-        *PagesResource(view, on_leader, actions).routes(),
+        *PagesResource(view, on_leader, actions, plans).routes(),
     ]
 
 

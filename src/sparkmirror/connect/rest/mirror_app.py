@@ -20,17 +20,22 @@ from sparkmirror.connect.rest.rest_settings import RestSettings
 from sparkmirror.connect.rest.worker_info import Metrics, metrics_response
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.mirror_response import mirror_response
+from sparkmirror.ui.plans import Plans
 from sparkmirror.ui.routes import PagesResource, run_here
 
 
 def mirror_app(
-    view: CurrentView, metrics: Metrics, is_started: Callable[[], bool], settings: RestSettings
+    view: CurrentView,
+    metrics: Metrics,
+    is_started: Callable[[], bool],
+    settings: RestSettings,
+    plans: Plans | None = None,
 ) -> ASGIApp:
     async def mirror(request: Request) -> Response:
         return await run_here(request, lambda: mirror_response(view.get(), request.query_params))
 
     served = [
-        *PagesResource(view, run_here).routes(),
+        *PagesResource(view, run_here, plans=plans).routes(),
         Route("/mirror", Endpoint({"GET": mirror}, consumes_json=False)),
         *_reports(metrics, is_started),
     ]
