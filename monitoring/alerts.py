@@ -45,7 +45,7 @@ ALERTS: Final = (
         "warning",
         f"{_FLOW}: {{{{ $labels.topic }}}} falls behind by {{{{ $value | humanize }}}} records a second",
         "The topic is written faster than it is copied: more than 10,000 records are missing, and for a quarter of an hour there have been more and more.",
-        "`rate(kafka_connect_mirror_source_connector_byte_count[5m])` of the flow against what its brokers, its network and its tasks can do. One partition alone "
+        "`kafka_connect_mirror_source_connector_byte_rate` of the flow against what its brokers, its network and its tasks can do. One partition alone "
         "that grows is one hot partition: a task copies it, and no other can help.",
         "Raise `tasks.max` up to the number of partitions, and Spark's cores with it; raise limits that are set. For a hot partition look at the round-trip time "
         "between the clusters and at the target's acknowledgement time.",

@@ -43,7 +43,6 @@ LABELS: Final = {
 OURS_ABOUT_NOTHING: Final = ("increase(sparkmirror_incidents_total", "sparkmirror_leader")
 """Incidents that did not happen, and what only nodes of a Connect group have."""
 STRIMZIS_WITHOUT_ANSWER: Final = (
-    "jvm_",
     "container_cpu_usage_seconds_total",
     "kafka_admin_client_connection_count",
     "kafka_connect_connector_task_status",

@@ -167,6 +167,15 @@ def test_pages_and_view_tell_the_same_as_the_metrics(mirror: Mirror, page: Page)
     assert read("metrics").startswith("# HELP")
 
 
+def test_the_drivers_jvm_is_measured(page: Page) -> None:
+    def heap() -> float:
+        return page.one("jvm_memory_used_bytes", area="heap") or 0.0
+
+    await_value(lambda: heap() > 1e6, WAIT_S, lambda: f"heap {heap()}")
+    assert (page.one("jvm_threads_current") or 0) > 5
+    assert (page.one("jvm_memory_max_bytes", area="heap") or 0) >= heap()
+
+
 def test_lag_equals_the_records_missing_at_the_target(sides: Sides, page: Page) -> None:
     remote = f"{ALIAS}.{SLOW}"
 

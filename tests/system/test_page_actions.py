@@ -1,11 +1,8 @@
 """Forms of the pages: who may send them, that each is good once, and that they do what the REST API does."""
 
-import re
 from collections.abc import Iterator
-from html import unescape
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlencode
 
 import pytest
 
@@ -14,7 +11,8 @@ from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
 from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.domain.connect import NotLeaderError, TargetState
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.metrics.looks import ConnectorLook
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.metrics.looks import ConnectorLook, VerifiedRow, VerifyLook
 from sparkmirror.setup.plan.flow_plan_json import to_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
@@ -22,35 +20,11 @@ from tests.support.flow_plans import PLAN
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import HOSTILE, SOURCE, look, source
 from tests.support.rest_serving import serving, settings
-from tests.system.rest_requests import Answer, Request, ask
+from tests.system.page_forms import Page
+from tests.system.rest_requests import Request, ask
 from tests.system.test_rest_logins import CONFIG, MIA, MODULE, OPS
 
 FLOW: Final = "a->b"
-
-
-class Page:
-    """A browser that looks at one node."""
-
-    def __init__(self, url: str, login: str | None = None) -> None:
-        self.url = url
-        self.login = {} if login is None else {"Authorization": login}
-        self.origin = {"Origin": url}
-
-    def get(self, path: str, **query: str) -> Answer:
-        return ask(self.url, Request("GET", f"/ui/{path}?{urlencode(query)}", headers=self.login))
-
-    def fields(self, action: str, name: str = SOURCE) -> dict[str, str]:
-        """The form that asks whether it should be done."""
-        html = self.get("act", flow=FLOW, name=name, action=action).body.decode()
-        found = re.findall(r'<input type="hidden" name="(\w+)" value="([^"]*)">', html)
-        return {key: unescape(value) for key, value in found}
-
-    def send(self, fields: dict[str, str], **headers: str) -> Answer:
-        body = urlencode(fields).encode()
-        form = {"Content-Type": "application/x-www-form-urlencoded"}
-        others = {key.replace("_", "-"): text for key, text in headers.items()}
-        sent = {**self.login, **form, **self.origin, **others}
-        return ask(self.url, Request("POST", "/ui/act", body, sent))
 
 
 def view() -> CurrentView:
@@ -210,3 +184,64 @@ def test_a_follower_has_the_leaders_plan(leading: MemoryHerder, page: Page) -> N
     with serving(away, view=CurrentView(lambda: Node("node-2", "1.0"), looks)) as follower:
         answer = Page(follower).get("plan", flow=FLOW)
         assert (answer.status, b"+ create 2 topics on eu" in answer.body) == (200, True)
+
+
+ROW: Final = VerifiedRow(TopicPartition("orders", 7), "different", 60, 59, 1, ["missing: key 'k<b>'"])
+ENDED: Final = VerifyLook(
+    1_700_000_000.0,
+    1_700_000_060.0,
+    "1 of 1 partitions differ, in 1 places",
+    rows=[ROW],
+    json='{"equal":false}',
+    junit="<testsuites/>",
+)
+
+
+def compared(made: VerifyLook | None) -> CurrentView:
+    return CurrentView(lambda: Node("node-1", "1.0"), lambda: [source(look(), verify=made)])
+
+
+def test_a_comparison_is_begun_by_a_form_once_at_a_time() -> None:
+    leading = herder()
+    with serving(leading, settings(ui_actions="true"), view=compared(None)) as url:
+        page = Page(url)
+        assert b"action=verify" in page.get("verify", flow=FLOW).body
+        answer = page.send(page.fields("verify"))
+        assert (answer.status, answer.headers["Location"]) == (303, "verify?flow=a-%3Eb")
+        assert leading.notes == [
+            (SOURCE, "verify, asked for by a client that need not log in from 127.0.0.1")
+        ]
+        again = page.send(page.fields("verify"))
+        assert (again.status, b"is being verified already" in again.body) == (409, True)
+        running = ask(url, Request("GET", f"/connectors/{SOURCE}/verify")).json()
+        assert (running["state"], running["ended_at_ms"], running["result"]) == ("running", None, None)
+        assert ask(url, Request("POST", f"/connectors/{SOURCE}/verify")).status == 409
+        assert page.get("verified", flow=FLOW).status == 404
+        leading.compared = ENDED
+        ended = ask(url, Request("GET", f"/connectors/{SOURCE}/verify")).json()
+        assert (ended["state"], ended["result"]) == ("ended", {"equal": False})
+
+
+def test_a_result_is_shown_and_can_be_kept_as_a_file() -> None:
+    with serving(herder(), settings(ui_actions="true"), view=compared(ENDED)) as url:
+        page = Page(url)
+        shown = page.get("verify", flow=FLOW).body.decode()
+        for text in (
+            "Not equal",
+            "1 of 1 partitions differ",
+            "orders-7",
+            "missing: key &#39;k&lt;b&gt;&#39;",
+        ):
+            assert text in shown, text
+        files = {it: page.get("verified", flow=FLOW, format=it) for it in ("json", "junit")}
+        assert files["json"].json() == {"equal": False}
+        assert files["junit"].body == b"<testsuites/>"
+        assert files["junit"].headers["Content-Disposition"] == 'attachment; filename="verify.xml"'
+
+
+def test_parts_of_records_are_for_those_who_may_act() -> None:
+    with serving(herder(), view=compared(ENDED)) as url:
+        page = Page(url)
+        shown = page.get("verify", flow=FLOW).body
+        assert (b"orders-7" in shown, b"missing: key" in shown, b"verified?" in shown) == (True, False, False)
+        assert page.get("verified", flow=FLOW).status == 403

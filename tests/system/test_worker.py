@@ -1,7 +1,10 @@
 """A Connect worker whose three connectors are created by PUT requests."""
 
 import json
+import re
 from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote
 
 import pytest
 from kafka_connect import KafkaConnect  # type: ignore[import-untyped] # it says nothing about types
@@ -21,6 +24,7 @@ from tests.system.connect_node import (
 )
 from tests.system.occupying_bodies import BODIES, JSON, occupying_requests
 from tests.system.other_clients import share, waits
+from tests.system.page_forms import Page
 from tests.system.rest_requests import Request, ask
 
 GROUP = "worker-test"
@@ -43,7 +47,7 @@ def node(
     clusters: tuple[LocalCluster, LocalCluster], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ConnectNode]:
     folder = tmp_path_factory.mktemp("worker")
-    with running_nodes(folder, group_properties(clusters[1], GROUP), 1) as (only,):
+    with running_nodes(folder, {**group_properties(clusters[1], GROUP), "ui.actions": "true"}, 1) as (only,):
         only.await_answers()
         yield only
         only.stop()
@@ -140,6 +144,64 @@ def test_a_running_worker_serves_its_plan(copying: ConnectNode, capsys: pytest.C
     assert copying.ask("GET", "/connectors/mm2-hbc/plan").status == 400
     assert main(["plan", "--url", copying.url, "nobody"]) == 2
     assert "nobody" in capsys.readouterr().err
+
+
+@pytest.fixture
+def page(copying: ConnectNode) -> Page:
+    return Page(copying.url, flow="->".join(ALIASES))
+
+
+def test_forms_of_the_page_pause_and_resume(copying: ConnectNode, page: Page) -> None:
+    assert page.send({**page.fields("pause", "mm2-msc"), "typed": "mm2-cpc"}).status == 400
+    assert page.send({**page.fields("pause", "mm2-msc"), "typed": "mm2-msc"}).status == 303
+    copying.await_states("mm2-msc", "PAUSED", "PAUSED", "PAUSED")
+    assert b"paused" in page.get("flow", flow=page.flow).body
+    assert page.send({**page.fields("verify", "mm2-msc")}).status == 409, "it does not run"
+    assert page.send({**page.fields("resume", "mm2-msc")}).status == 303
+    copying.await_states("mm2-msc", "RUNNING", "RUNNING", "RUNNING")
+
+    def asked() -> list[str]:
+        events = ask(page.url, Request("GET", f"/mirror?flow={quote(page.flow)}&events=true")).json()
+        return [it["text"] for it in events["flows"][0]["events"]["items"] if it["kind"] == "action"]
+
+    await_value(lambda: len(asked()) >= 3, COPY_TIMEOUT_S, copying.log_text)
+    assert [text.split(",")[0] for text in asked()] == ["resume", "verify", "pause"]
+
+
+def test_a_form_of_the_page_verifies(copying: ConnectNode, page: Page) -> None:
+    assert page.send({**page.fields("verify", "mm2-msc")}).status == 303
+
+    def made() -> dict[str, Any]:
+        found: dict[str, Any] = copying.ask("GET", "/connectors/mm2-msc/verify").body
+        return found
+
+    await_value(lambda: made()["state"] != "running", COPY_TIMEOUT_S, copying.log_text)
+    assert (made()["state"], made()["error"], made()["result"]["equal"]) == ("ended", None, True)
+    assert made()["progress"] == "80 records of 2 partitions are the same on both clusters"
+    junit = page.get("verified", flow=page.flow, format="junit").body.decode()
+    assert 'tests="2" failures="0" errors="0"' in junit
+    flow = f"/mirror?flow={quote(page.flow)}"
+
+    def kept() -> dict[str, Any] | None:
+        found: dict[str, Any] | None = ask(page.url, Request("GET", flow)).json()["flows"][0]["verification"]
+        return found
+
+    await_value(lambda: kept() is not None, COPY_TIMEOUT_S, copying.log_text)
+    known = kept()
+    assert known is not None
+    assert (known["partition_count"], known["differences"]) == (2, 0)
+    (seen,) = ask(page.url, Request("GET", f"{flow}&topic={TOPIC}")).json()["flows"]
+    checks = {it["name"]: it["holds"] for it in seen["may_move"][0]["checks"]}
+    assert (checks["drained"], checks["verified"]) == (True, True)
+    metrics = ask(page.url, Request("GET", "/metrics")).body.decode()
+    assert re.search(r"^sparkmirror_verify_differences\{.*\} 0\b", metrics, re.MULTILINE)
+    offsets = re.findall(r"^sparkmirror_verify_offset\{.*\} (\d+)", metrics, re.MULTILINE)
+    assert sorted(offsets) == ["30", "50"]
+
+
+def test_a_page_has_the_plan(page: Page) -> None:
+    answer = page.get("plan", flow=page.flow)
+    assert (answer.status, b"Plan: nothing to change, nothing to copy." in answer.body) == (200, True)
 
 
 def test_offsets_of_a_running_connector_follow_its_records(copying: ConnectNode) -> None:

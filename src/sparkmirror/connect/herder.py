@@ -34,6 +34,8 @@ from sparkmirror.domain.connect import (
 )
 from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.leader_election import Membership
+from sparkmirror.metrics.looks import VerifyLook
+from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.setup.plan.flow_plan import FlowPlan
 from sparkmirror.setup.plan.flow_plan_json import to_json
 
@@ -244,7 +246,23 @@ class Herder:
         except KafkaError as error:
             raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from error
 
+    def verify(self, name: str) -> None:
+        if not self._verifying(name).start():
+            raise ConnectError(HTTPStatus.CONFLICT, f"Connector {name} is being verified already")
+
+    def verification(self, name: str) -> VerifyLook | None:
+        return self._verifying(name).look()
+
     # steps of the above
+
+    def _verifying(self, name: str) -> Verifying:
+        with self._leading():
+            self._known(name)
+            found = self._leader.verifying(name)
+        if found is None:
+            text = f"Connector {name} can't be verified: it does not run, or is no MirrorSourceConnector"
+            raise ConnectError(HTTPStatus.CONFLICT, text)
+        return found
 
     @property
     def _configs(self) -> ConnectConfigs:

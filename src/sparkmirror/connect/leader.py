@@ -23,6 +23,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.metrics.looks import ConnectorKind, ConnectorLook, StandingLook, Standstill
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.connector_runs import ConnectorRun
+from sparkmirror.mirror.verifying import Verifying
 
 _log = logging.getLogger(__name__)
 
@@ -95,6 +96,11 @@ class Leader:
             waiting = self._to_note.setdefault(name, [])
             waiting.append(text)
             del waiting[:-_NOTES_MAX]
+
+    def verifying(self, name: str) -> Verifying | None:
+        """None for a connector that does not run, or copies nothing. Safe in any thread."""
+        started = self._started.get(name)
+        return None if started is None or started.run is None else started.run.verifying
 
     def reconcile(self, generation: int, *, whole: bool = True) -> None:
         """Start, stop and replace connectors by their configs; publish tasks and states. Raises KafkaError.

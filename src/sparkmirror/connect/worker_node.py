@@ -132,6 +132,7 @@ class WorkerNode:
             now.leader_url,
             is_leader=now.is_leader,
             is_rebalancing=now.leader_url is None,
+            jvm=self._spark.jvm(),
         )
 
     def looks(self) -> list[ConnectorLook]:

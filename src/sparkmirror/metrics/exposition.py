@@ -6,7 +6,7 @@ prometheus_client's own writer takes ten times as long for a page of ten thousan
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from sparkmirror.metrics.families import Family
+from sparkmirror.metrics.family import Family
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 

@@ -6,10 +6,11 @@ would quote in an object name is quoted, as in the metrics of the MBeans.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from typing import NamedTuple
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import IncidentKind
+from sparkmirror.metrics.family import Family
+from sparkmirror.metrics.jvm_families import jvm_families
 from sparkmirror.metrics.object_names import jmx_value
 from sparkmirror.metrics.readings import (
     CheckpointReading,
@@ -22,19 +23,6 @@ from sparkmirror.metrics.readings import (
 from sparkmirror.storage.verified import Verified
 
 
-class Family(NamedTuple):
-    """A metric and its samples: the labels' values, in the order of `labels`, and a number."""
-
-    name: str
-    help: str
-    labels: tuple[str, ...]
-    samples: Sequence[tuple[tuple[str, ...], float]]
-
-    @property
-    def is_counter(self) -> bool:
-        return self.name.startswith("sparkmirror_") and self.name.endswith("_total")
-
-
 def families(readings: Collection[ConnectorReading], node: NodeReading | None = None) -> Iterator[Family]:
     """Yield our own metrics of these connectors, each name once; `node` is a node of a Connect group."""
     yield from _node(node)
@@ -44,6 +32,8 @@ def families(readings: Collection[ConnectorReading], node: NodeReading | None = 
 
 
 def _node(node: NodeReading | None) -> Iterator[Family]:
+    if node is not None and node.jvm is not None:
+        yield from jvm_families(node.jvm)
     if node is None or node.is_leader is None:
         return
     yield Family(

@@ -60,6 +60,14 @@ _PARTITION: Final = (
         for suffix in ("", "-min", "-max", "-avg")
     ),
 )
+_TOPIC: Final = (
+    "record-count",
+    "record-rate",
+    "byte-rate",
+    "replication-latency-ms-max",
+    "replication-latency-ms-avg",
+)
+"""Of the partitions of a topic together: pages of many topics have room for what tells most."""
 _CHECKPOINT: Final = tuple(f"checkpoint-latency-ms{suffix}" for suffix in ("", "-min", "-max", "-avg"))
 
 
@@ -123,14 +131,16 @@ def _partitions(reading: SourceReading) -> Iterator[MBean]:
     client = [client_id(reading, task) for task in range(len(reading.tasks))]
     for it in reading.partitions:
         topic, partition = ("topic", it.target_topic), ("partition", it.partition_label)
+        rates = (it.record_rate, it.bytes, it.byte_rate) if it.is_one else (it.record_rate, it.byte_rate)
+        latencies = (*_latencies(it), *_latencies(it)) if it.is_one else _latencies(it)[-2:]
         yield MBean(
             _MIRROR,
             (kind, source, target, topic, partition),
-            _PARTITION,
-            (it.records, it.record_rate, it.bytes, it.byte_rate, *_latencies(it), *_latencies(it)),
+            _PARTITION if it.is_one else _TOPIC,
+            (it.records, *rates, *latencies),
             (kind, target, topic, partition),
         )
-        if it.lag is not None:
+        if it.lag is not None and it.is_one:
             consumer = client[it.task] if it.task < len(client) else client_id(reading, it.task)
             yield MBean(
                 "kafka.consumer",

@@ -10,7 +10,8 @@ from prometheus_client import CollectorRegistry, ProcessCollector, generate_late
 from sparkmirror.metrics import exposition
 from sparkmirror.metrics.detail import by_topic
 from sparkmirror.metrics.exposition import CONTENT_TYPE, Heads, Written
-from sparkmirror.metrics.families import Family, families
+from sparkmirror.metrics.families import families
+from sparkmirror.metrics.family import Family
 from sparkmirror.metrics.mbeans import mbeans
 from sparkmirror.metrics.naming import Naming
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading

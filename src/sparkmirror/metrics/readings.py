@@ -31,9 +31,13 @@ class PartitionReading(NamedTuple):
     incidents: Mapping[str, int]
 
     @property
+    def is_one(self) -> bool:
+        """False for the partitions of a topic together, whose number is -1."""
+        return self.source.partition >= 0
+
+    @property
     def partition_label(self) -> str:
-        """`all` for the partitions of a topic together, whose number is -1."""
-        return str(self.source.partition) if self.source.partition >= 0 else "all"
+        return str(self.source.partition) if self.is_one else "all"
 
 
 class Traffic(NamedTuple):
@@ -63,17 +67,41 @@ class TaskReading(NamedTuple):
     retries: int
 
 
+class MemoryReading(NamedTuple):
+    """In bytes; `most` is -1 where there is no limit."""
+
+    used: int
+    committed: int
+    most: int
+
+
+class GcReading(NamedTuple):
+    """Collections of one garbage collector since the JVM started."""
+
+    collections: int
+    seconds: float
+
+
+class JvmReading(NamedTuple):
+    """The driver's JVM. `memory` is by `heap` and `nonheap`, `collectors` by their names."""
+
+    memory: Mapping[str, MemoryReading]
+    collectors: Mapping[str, GcReading]
+    threads: int
+
+
 @dataclass(frozen=True, slots=True)
 class NodeReading:
     """A process that runs connectors. `leader` is the one that it knows of its Connect group, None for none.
 
-    `is_leader` is None where no group decides who runs them.
+    `is_leader` is None where no group decides who runs them. `jvm` is None where none runs, or none is known.
     """
 
     client_id: str
     leader: str | None
     is_leader: bool | None
     is_rebalancing: bool
+    jvm: JvmReading | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final, Protocol
 
+from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import (
     CheckpointConfig,
     FlowWorker,
@@ -29,6 +30,7 @@ from sparkmirror.mirror.lag_group import LagGroup
 from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.source_connector import SourceConnector
+from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.progress import ProgressReader, progress_topic
@@ -64,6 +66,11 @@ class ConnectorRun(Protocol):
         """The topics on the target that it has written to (KIP-558)."""
         ...
 
+    @property
+    def verifying(self) -> Verifying | None:
+        """Compares what it has copied, when asked for; None where it copies nothing."""
+        ...
+
     def note(self, text: str) -> None:
         """Add to its events that somebody asked for something; nothing where it has no events."""
         ...
@@ -94,6 +101,8 @@ class SourceRun:
         reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
         self._events = EventLog(on.flow, connector.name, on.worker_client)
         self._history = EventHistory(on.flow, on.worker_client)
+        self.verifying = Verifying(on, connector)
+        log = flow_log(__name__, on.flow, connector.name)
         self._progress = ProgressWatch(on.flow, reader, connector.name, self._is_copying, self._events.note)
         self._clusters = [
             ClusterWatch(on.flow, on.flow.source, connector.source_admin, note=self._events.note),
@@ -108,6 +117,7 @@ class SourceRun:
             self._events.thread,
             self._history.thread,
             self.limits.thread,
+            PeriodicThread("end of comparisons", log, lambda: (), self.verifying.stop),
             *(cluster.thread for cluster in self._clusters),
             *(group.thread for group in lag_groups),
         )
@@ -162,6 +172,7 @@ class SourceRun:
             tasks={task: "failed" if task in failures else "running" for task in tasks},
             events=self._history.look(),
             slots=source.slots,
+            verify=self.verifying.look(),
         )
         return self._progress.meter.look(of, assignment, time.monotonic())
 
@@ -170,6 +181,7 @@ class CheckpointRun:
     """A running MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` is."""
 
     slots = 0
+    verifying = None
 
     def __init__(self, on: FlowWorker, connector: CheckpointConfig) -> None:
         self._of = on.flow, connector.name
@@ -203,6 +215,7 @@ class HeartbeatRun:
     """A running MirrorHeartbeatConnector."""
 
     slots = 0
+    verifying = None
 
     def __init__(self, on: FlowWorker, connector: HeartbeatConfig) -> None:
         self._of = on.flow, connector.name
@@ -246,6 +259,7 @@ class IdleRun:
 
     threads: Sequence[PeriodicThread] = ()
     slots = 0
+    verifying = None
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return []

@@ -98,7 +98,7 @@ class MirrorMaker:
         """This process, for its metrics; None where several share the flows, each in a group of its own."""
         if self._shared is not None:
             return None
-        return NodeReading("mirror-maker", None, None, is_rebalancing=False)
+        return NodeReading("mirror-maker", None, None, is_rebalancing=False, jvm=self._spark.jvm())
 
     def looks(self) -> list[ConnectorLook]:
         """What is known of every connector. Safe in any thread."""

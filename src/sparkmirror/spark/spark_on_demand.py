@@ -8,6 +8,8 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.metrics.readings import JvmReading
+from sparkmirror.spark.jvm_samples import JvmSamples, sample_of
 from sparkmirror.spark.session import Session, default_master
 
 _log = logging.getLogger(__name__)
@@ -23,6 +25,7 @@ class SparkOnDemand:
         self._log_file = log_file
         self._lock = threading.Lock()
         self._session: Future[Session] | None = None
+        self._samples = JvmSamples(self._sample)
 
     def session(self) -> "Future[Session]":
         """Its result raises SparkmirrorError when Spark doesn't come up."""
@@ -54,6 +57,17 @@ class SparkOnDemand:
         if session.result().is_alive:
             return None
         return SparkmirrorError(f"Spark's JVM ended unexpectedly; {session.result().log_hint}")
+
+    def jvm(self) -> JvmReading | None:
+        """The driver's JVM as of some seconds ago; None while it does not run, or does not answer."""
+        return self._samples.get()
+
+    def _sample(self) -> JvmReading | None:
+        session = self._session
+        if session is None or not session.done() or session.exception() is not None:
+            return None
+        jvm = session.result().spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to it
+        return None if jvm is None else sample_of(jvm)
 
     def close(self) -> None:
         """End the session if there is one; one that is just starting is waited for."""

@@ -18,6 +18,12 @@ _VALID_FOR_S: Final = 600.0
 _FORMS_MAX: Final = 1000
 
 
+_VERIFY: Final = (
+    "It compares every record that was copied, on both clusters, as sparkmirror verify does: in one process "
+    "beside the mirror, at a low priority. Both clusters are read, and nothing is changed."
+)
+
+
 class Action(NamedTuple):
     """`stops` data: then the connector's name must be typed."""
 
@@ -32,6 +38,7 @@ ACTIONS: Final = {
         Action("pause", stops=True, tells="It stops copying and keeps its tasks until it is resumed."),
         Action("resume", stops=False, tells="It goes on where it was."),
         Action("stop", stops=True, tells="It stops copying and gives its tasks up until it is resumed."),
+        Action("verify", stops=False, tells=_VERIFY),
         Action("restart", stops=False, tells="It and all its tasks start again where they are."),
     )
 }

@@ -33,6 +33,7 @@ _ROWS: Final = 50
 _NEEDS_MAX: Final = 20
 _GROUPS_OF_TOPIC: Final = 20
 _TASKS_MAX: Final = 50
+_PROBLEMS_MAX: Final = 3
 _SETTINGS_MAX: Final = 120
 _PLAN_KINDS: Final = {"+": "new", "~": "changed", "-": "gone", "✗": "blocks", "!": "warns"}
 
@@ -150,6 +151,16 @@ def _connectors(view: MirrorView, look: Look) -> dict[str, Any]:
     }
 
 
+def _verify(view: MirrorView, look: Look) -> dict[str, Any]:
+    flow = flow_of(view, look.flow)
+    return {
+        "flow": flow,
+        "made": flow.verify,
+        "rows": page_of(() if flow.verify is None else flow.verify.rows, look.number, _ROWS),
+        "problems_max": _PROBLEMS_MAX,
+    }
+
+
 _CONTEXTS: Final = {
     "overview": _overview,
     "flow": _flow,
@@ -158,6 +169,7 @@ _CONTEXTS: Final = {
     "group": _group,
     "events": _events,
     "connectors": _connectors,
+    "verify": _verify,
 }
 
 

@@ -49,6 +49,8 @@ _HEADERS: Final = {
 _GZIP_LEVEL: Final = 5
 _NO_ACTIONS: Final = "These pages may change nothing: that needs a login as an administrator, or ui.actions"
 
+_NO_RESULT: Final = "The result holds parts of records: only who may act from these pages gets it"
+
 
 async def run_here(_request: Request, action: Callable[[], Response]) -> Response:
     """For a process that has the view itself."""
@@ -72,6 +74,7 @@ class PagesResource:
         served = {
             "/ui": self._index,
             "/ui/plan": self._plan,
+            "/ui/verified": self._verified,
             "/ui/{page}": self._page,
             "/ui/parts/{page}": self._one_part,
             "/ui/live/{page}": self._live,
@@ -103,6 +106,24 @@ class PagesResource:
         if self._plans is None:
             raise ConnectError(HTTPStatus.NOT_FOUND, "There is nothing to plan")
         return HTMLResponse(plan_page(look, self._plans.lines(look.flow, self._connector(look)), time.time()))
+
+    async def _verified(self, request: Request) -> Response:
+        """The result of the last comparison, as a file."""
+        if not self._may_act(request):
+            raise ConnectError(HTTPStatus.FORBIDDEN, _NO_RESULT)
+        look = look_of("verify", request.query_params)
+        is_junit = request.query_params.get("format") == "junit"
+        return await self._response(request, look, partial(self._result, look, is_junit=is_junit))
+
+    def _result(self, look: Look, *, is_junit: bool) -> Response:
+        flow = self._view.get().flow(look.flow)
+        made = None if flow is None else flow.verify
+        if made is None or not made.json:
+            raise ConnectError(HTTPStatus.NOT_FOUND, "There is no result of a comparison of this flow here")
+        name, kind = ("verify.xml", "application/xml") if is_junit else ("verify.json", "application/json")
+        content = made.junit if is_junit else made.json
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(content.encode("utf-8", "replace"), media_type=kind, headers=headers)
 
     def _connector(self, look: Look) -> str:
         """The source connector that is meant. Raises ConnectError, NotLeaderError."""
@@ -145,7 +166,8 @@ class PagesResource:
             return HTMLResponse(error_page(look, str(error)), error.status)
         except TimeoutError:
             return HTMLResponse(error_page(look, "The leader did not respond in time"), 504)
-        return RedirectResponse(f"connectors?{query(form.flow)}", HTTPStatus.SEE_OTHER)
+        shown = "verify" if form.action.name == "verify" else "connectors"
+        return RedirectResponse(f"{shown}?{query(form.flow)}", HTTPStatus.SEE_OTHER)
 
     def _rendered(self, look: Look, *, may_act: bool) -> Response:
         try:

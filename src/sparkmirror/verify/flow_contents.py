@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
@@ -42,9 +42,7 @@ class FlowContents:
     """Without a position or without a partition on the target, and without a record to compare."""
 
 
-def flow_contents(
-    settings: FlowSettings, connector: SourceConfig, topics: JavaPattern | None
-) -> FlowContents:
+def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPattern | None) -> FlowContents:
     """Read both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
     flow = settings.flow
     consumer = connector.consumers[0]
@@ -115,7 +113,7 @@ def _copy_plan(
 
 
 def _positions(
-    settings: FlowSettings, connector: SourceConfig, partitions: Collection[CopyPartition]
+    settings: FlowWorker, connector: SourceConfig, partitions: Collection[CopyPartition]
 ) -> Mapping[TopicPartition, Position]:
     wanted = [partition.source for partition in partitions]
     topic, flow = settings.worker.offset_topic.name, settings.flow

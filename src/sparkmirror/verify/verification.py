@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Final, Protocol
 
-from sparkmirror.connectors.flow_settings import MirroringFlow
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.verify.comparison import Comparison
@@ -38,7 +38,7 @@ class Verification:
 
     def __init__(
         self,
-        flows: Iterable[MirroringFlow],
+        flows: Iterable[tuple[FlowWorker, SourceConfig]],
         topics: JavaPattern | None = None,
         report_file: Path | None = None,
     ) -> None:
@@ -46,7 +46,7 @@ class Verification:
 
         `topics` selects by whole names on the source.
         """
-        self._contents = {flow.name: flow_contents(flow.settings, flow.connector, topics) for flow in flows}
+        self._contents = {str(on.flow): flow_contents(on, connector, topics) for on, connector in flows}
         _require_something(self._contents.values())
         self._report = Report(report_file, {name: each.sides for name, each in self._contents.items()})
         self._partitions = {name: self._plan(name, each) for name, each in self._contents.items()}

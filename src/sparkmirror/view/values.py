@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.metrics.flow_history import HistoryPoint
-from sparkmirror.metrics.looks import EventsLook, GroupsLook, Latencies, PartitionLook
+from sparkmirror.metrics.looks import EventsLook, GroupsLook, Latencies, PartitionLook, VerifyLook
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.words import Word, severity
 
@@ -197,6 +197,7 @@ class FlowView:
     events: EventsLook | None = None
     slots: int | None = None
     latency_at: float = 0.0
+    verify: VerifyLook | None = None
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

@@ -13,6 +13,7 @@ from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
+from sparkmirror.mirror.verifying import Verifying
 
 NOWHERE = ConnectionSettings((("nowhere", 9092),))
 
@@ -66,6 +67,7 @@ class Run:
         self.written: set[str] = set()
         self.seen: ConnectorLook | None = None
         self.notes: list[str] = []
+        self.verifying: Verifying | None = None
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return self.shares

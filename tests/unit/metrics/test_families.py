@@ -15,7 +15,11 @@ from sparkmirror.metrics.object_names import jmx_value
 from sparkmirror.metrics.readings import (
     CheckpointReading,
     ConnectorReading,
+    GcReading,
     HeartbeatReading,
+    JvmReading,
+    MemoryReading,
+    NodeReading,
     PartitionReading,
     SourceReading,
 )
@@ -254,4 +258,24 @@ def test_the_last_comparison_of_each_partition() -> None:
         "differences": [2],
         "partitions": [1, 1, 1],
         "offset": [7],
+    }
+
+
+def test_the_drivers_jvm_has_the_jmx_exporters_names() -> None:
+    memory = {"heap": MemoryReading(5, 7, 9), "nonheap": MemoryReading(2, 3, -1)}
+    jvm = JvmReading(memory, {"G1 Young Generation": GcReading(4, 0.25)}, 31)
+    node = NodeReading("mirror-maker", None, None, is_rebalancing=False, jvm=jvm)
+    found = {
+        (family.name, *labels): number for family in families([], node) for labels, number in family.samples
+    }
+    assert found == {
+        ("jvm_memory_used_bytes", "heap"): 5,
+        ("jvm_memory_used_bytes", "nonheap"): 2,
+        ("jvm_memory_committed_bytes", "heap"): 7,
+        ("jvm_memory_committed_bytes", "nonheap"): 3,
+        ("jvm_memory_max_bytes", "heap"): 9,
+        ("jvm_memory_max_bytes", "nonheap"): -1,
+        ("jvm_gc_collection_seconds_count", "G1 Young Generation"): 4,
+        ("jvm_gc_collection_seconds_sum", "G1 Young Generation"): 0.25,
+        ("jvm_threads_current",): 31,
     }

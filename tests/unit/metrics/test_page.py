@@ -8,7 +8,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.metrics import exposition
 from sparkmirror.metrics.compression import takes_gzip
 from sparkmirror.metrics.exposition import Heads
-from sparkmirror.metrics.families import Family
+from sparkmirror.metrics.family import Family
 from sparkmirror.metrics.page import Metrics, Page
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, NodeReading
 

@@ -15,6 +15,7 @@ from sparkmirror.domain.connect import (
     Status,
     TargetState,
 )
+from sparkmirror.metrics.looks import VerifyLook
 
 
 class Herder(Protocol):
@@ -90,6 +91,14 @@ class Herder(Protocol):
 
     def plan(self, name: str) -> Mapping[str, Any]:
         """Return the plan of a source connector as JSON. Reads from both of its clusters."""
+        ...
+
+    def verify(self, name: str) -> None:
+        """Begin to compare what a source connector has copied. ConnectError (409) while that goes on."""
+        ...
+
+    def verification(self, name: str) -> VerifyLook | None:
+        """The comparison that goes on, or the last one of this run of the connector."""
         ...
 
     def set_log_level(self, logger: str, level: str) -> None:

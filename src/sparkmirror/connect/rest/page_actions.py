@@ -1,6 +1,7 @@
 """Carries out what the pages' forms ask for, by the REST API's own calls and with its rights."""
 
 import json
+from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -18,19 +19,28 @@ from sparkmirror.domain.connect import ConnectError, TargetState
 
 
 class _Call(NamedTuple):
-    """A request of the REST API, and the state that it sets; None for a restart."""
+    """A request of the REST API, and what it does."""
 
     method: str
     path: str
-    state: TargetState | None
+    do: Callable[[Herder, str], object]
     query: bytes = b""
 
 
+def _set(state: TargetState) -> Callable[[Herder, str], object]:
+    return lambda herder, name: herder.change_state(name, state)
+
+
+def _restart(herder: Herder, name: str) -> None:
+    herder.restart(name, include_tasks=True, only_failed=False)
+
+
 _CALLS: Final = {
-    "pause": _Call("PUT", "pause", TargetState.PAUSED),
-    "resume": _Call("PUT", "resume", TargetState.RUNNING),
-    "stop": _Call("PUT", "stop", TargetState.STOPPED),
-    "restart": _Call("POST", "restart", None, b"includeTasks=true"),
+    "pause": _Call("PUT", "pause", _set(TargetState.PAUSED)),
+    "resume": _Call("PUT", "resume", _set(TargetState.RUNNING)),
+    "stop": _Call("PUT", "stop", _set(TargetState.STOPPED)),
+    "restart": _Call("POST", "restart", _restart, b"includeTasks=true"),
+    "verify": _Call("POST", "verify", lambda herder, name: herder.verify(name)),
 }
 
 
@@ -57,10 +67,7 @@ class PageActions:
     def _done(self, call: _Call, connector: str, note: str) -> Response:
         # Before it is done: a connector that has stopped has no events.
         self._herder.note(connector, note)
-        if call.state is None:
-            self._herder.restart(connector, include_tasks=True, only_failed=False)
-        else:
-            self._herder.change_state(connector, call.state)
+        call.do(self._herder, connector)
         return empty_response(HTTPStatus.NO_CONTENT)
 
 
