@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, sync_playwright
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.connect.rest.app import ConnectApp
@@ -38,6 +38,7 @@ PAGES: Final = {
     "group": "group?flow=a-%3Eb&name=behind",
     "events": "events?flow=a-%3Eb",
     "connectors": "connectors?flow=a-%3Eb",
+    "verify": "verify?flow=a-%3Eb",
 }
 Scheme = Literal["light", "dark"]
 WIDTHS: Final = (360, 1280, 2560, 3840)
@@ -82,10 +83,14 @@ def served() -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
-        program = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-        started = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        started = chromium(playwright)
         yield started
         started.close()
+
+
+def chromium(playwright: Playwright) -> Browser:
+    program = os.environ.get("CHROMIUM", "/usr/bin/chromium")
+    return playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
 @pytest.fixture(scope="module")

@@ -20,6 +20,8 @@ from sparkmirror.metrics.looks import (
     PartitionLook,
     SourceLook,
     StandingLook,
+    VerifiedRow,
+    VerifyLook,
 )
 from sparkmirror.storage.events import Event, EventKind
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
@@ -103,6 +105,18 @@ def event(about: str, text: str, kind: EventKind = EventKind.FAILED) -> Event:
     return Event(1_700_000_000.0, kind, SOURCE, about, text, "mirror-1:42")
 
 
+def comparison() -> VerifyLook:
+    """A partition that differs, one with each hostile name, and one that is equal."""
+    wrong = "missing: source offset 7, target offset -: key 'k', value 'v'"
+    rows = [
+        VerifiedRow(TopicPartition("orders", 7), "different", 1000, 999, 1, [wrong]),
+        *(VerifiedRow(TopicPartition(name, 0), "different", None, 0, 1, [name]) for name in HOSTILE),
+        VerifiedRow(TopicPartition("orders", 0), "equal", 1000, 1000, 0, ()),
+    ]
+    said = f"{len(rows) - 1} of {len(rows)} partitions differ"
+    return VerifyLook(1_700_000_000.0, 1_700_000_060.0, said, rows=rows, json="{}", junit="<testsuites/>")
+
+
 def hour() -> Sequence[HistoryPoint]:
     """An hour with a gap of ten minutes, in which nothing was known."""
     points = []
@@ -160,6 +174,7 @@ def everything() -> list[ConnectorLook]:
             incidents={"records-lost": 2, "target-truncated": 1},
             lost=1200,
             events=EventsLook([event(name, name) for name in HOSTILE] + [event("orders-7", error)]),
+            verify=comparison(),
             settings={"name": SOURCE, "topics": ".*", **{name: name for name in HOSTILE}},
             slots=2,
         ),

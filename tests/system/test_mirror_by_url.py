@@ -1,13 +1,6 @@
 """`lag` and `status` of a URL: a real server, the real commands, basic authentication and TLS."""
 
 import json
-import os
-import pty
-import select
-import subprocess
-import sys
-import termios
-import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -28,6 +21,7 @@ from tests.support.certificates import authority, issued
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import HOSTILE, SOURCE, behind, look, source
 from tests.support.rest_serving import server, serving
+from tests.system.in_terminal import shown_in_a_terminal
 
 MANY: Final = 12_000
 MODULE: Final = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
@@ -168,6 +162,10 @@ def test_a_context_brings_credentials_and_the_ca(
             assert "401 Unauthorized" in capsys.readouterr().err
             assert main([*command, started.advertised_url]) == 2
             assert "TLS fails" in capsys.readouterr().err
+        monkeypatch.setenv("OPS_PASSWORD", "right")
+        assert b"caught up" in shown_in_a_terminal(["top", "--context", "prod"], b"orders")
+        monkeypatch.setenv("OPS_PASSWORD", "wrong")
+        shown_in_a_terminal(["top", "--context", "prod"], b"401 Unauthorized", keys=b"", code=2)
 
 
 def _secured(folder: Path) -> RestSettings:
@@ -190,43 +188,7 @@ def _secured(folder: Path) -> RestSettings:
 
 def test_top_shows_tables_in_a_terminal_until_it_is_quit(mirror: Mirror, url: str) -> None:
     mirror.looks = [source(look("orders"), behind("payments", 0, 70, 5))]
-    program = Path(sys.executable).with_name("sparkmirror")
-    leading, following = pty.openpty()
-    termios.tcsetwinsize(following, (40, 160))
-    process = subprocess.Popen(
-        [program, "top", url],
-        stdin=following,
-        stdout=following,
-        stderr=following,
-        env={**os.environ, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"},
-        start_new_session=True,
-    )
-    os.close(following)
-    try:
-        seen = _read_until(leading, b"payments")
-        assert b"catching up" in seen
-        os.write(leading, b"q")
-        _read_until(leading, None)
-        assert process.wait(30) == 0
-    finally:
-        process.kill()
-        process.wait()
-        os.close(leading)
-
-
-def _read_until(terminal: int, text: bytes | None) -> bytes:
-    """What the terminal got; to its end without a text. Fails after a minute."""
-    seen, deadline = b"", time.monotonic() + 60
-    while text is None or text not in seen:
-        left_s = deadline - time.monotonic()
-        assert left_s > 0, seen[-3000:]
-        if select.select([terminal], [], [], left_s)[0]:
-            try:
-                seen += os.read(terminal, 65536)
-            except OSError:  # nobody has the other side open any more
-                assert text is None, seen[-3000:]
-                break
-    return seen
+    assert b"catching up" in shown_in_a_terminal(["top", url], b"payments")
 
 
 def test_top_needs_a_terminal_and_one_mirror(url: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -23,6 +23,8 @@ LOOKS: Final = (
     Look("groups", FLOW),
     Look("events", FLOW),
     Look("connectors", FLOW),
+    Look("verify", FLOW),
+    Look("verify", "b->lab"),
     Look("events", "b->lab"),
     Look("connectors", "b->lab"),
     *(Look("events", FLOW, matching=name) for name in HOSTILE),
