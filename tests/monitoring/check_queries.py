@@ -101,7 +101,7 @@ def has_answer(url: str, query: str) -> bool:
     try:
         with urlopen(f"{url}/api/v1/query?{urlencode({'query': query})}", timeout=10) as response:
             answer: dict[str, Any] = json.load(response)
-    except ConnectionError:
+    except OSError:  # it does not listen yet
         return False
     return bool(answer["data"]["result"])
 
