@@ -19,10 +19,13 @@ from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
 from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import FencedError, RetriableError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
 from sparkmirror.domain.preserving import OnMismatch, Preserving
 from sparkmirror.kafka.bulk_markers import Bulk, coordinator_epoch, write_markers
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.control_markers import ControlMarkers, Gap
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, list_offsets
 from sparkmirror.offsets.translation import Place, SyncHistory
@@ -204,6 +207,50 @@ def test_a_long_gap_is_filled_in_bulk(bench: Bench, topic: str) -> None:
     assert len({(header.producer_id, header.producer_epoch) for header in markers}) == 1
 
 
+def test_markers_behind_the_first_one_need_no_coordinator(real_bench: Bench) -> None:
+    """Which could repeat them when it moves; where the right to write them directly is there."""
+    topic = "preserved.directly"
+    real_bench.create(topic)
+    transact(real_bench.source, topic, numbered(2))
+    coordinators = "__transaction_state"
+    with running(plan_of(real_bench, topic, read_committed=True)):
+        await_same(real_bench, topic, 2)
+        await_end(real_bench, topic)
+        before = sum(end_offsets(real_bench.target, [coordinators]).values())
+        for number in range(1, 6):
+            transact(real_bench.source, topic, numbered(2, 2 * number), commits=number != 3)
+            await_end(real_bench, topic)
+        assert sum(end_offsets(real_bench.target, [coordinators]).values()) == before
+    assert len(placed(real_bench.target, remote(topic))) == 10
+
+
+def test_a_gap_is_not_filled_by_whoever_is_claimed_over(bench: Bench, topic: str) -> None:
+    """Though its marker is in the log, and no other one yet."""
+    settings, at = connection(bench.target), TopicPartition(remote(topic), 0)
+    with closing(ControlMarkers(settings)) as markers, closing(Fencing(settings)) as fencing:
+        own = fencing.claim([topic])[topic]
+        assert isinstance(own, ProducerId)
+        assert markers.fill([Gap(topic, own, at, 0, 1, is_fenced=False)]) == {at: 1}
+        assert markers.fill([Gap(topic, own, at, 1, 3)]) == {at: 3}
+        assert isinstance(fencing.claim([topic])[topic], ProducerId)
+        assert isinstance(markers.fill([Gap(topic, own, at, 3, 4)])[at], FencedError)
+    assert end_offsets(bench.target, [at.topic]) == {at: 3}
+
+
+def test_a_gap_that_another_attempt_has_filled_is_looked_at_again(bench: Bench, topic: str) -> None:
+    """Data goes on under the epoch of its marker, then, as in all attempts."""
+    settings, at = connection(bench.target), TopicPartition(remote(topic), 0)
+    with closing(ControlMarkers(settings)) as markers, closing(Fencing(settings)) as fencing:
+        first = fencing.claim([topic])[topic]
+        assert isinstance(first, ProducerId)
+        assert markers.fill([Gap(topic, first, at, 0, 1, is_fenced=False)]) == {at: 1}
+        second = fencing.claim([topic])[topic]
+        assert isinstance(second, ProducerId)
+        found = markers.fill([Gap(topic, second, at, 0, 1, is_fenced=False)])[at]
+        assert isinstance(found, RetriableError)
+    assert end_offsets(bench.target, [at.topic]) == {at: 1}
+
+
 def test_two_attempts_beside_each_other_fill_gaps_once(bench: Bench, topic: str) -> None:
     plan = plan_of(bench, topic, read_committed=True)
     with ExitStack() as attempts:
@@ -242,7 +289,8 @@ def repeat_marker(bench: Bench, topic: str) -> None:
     producer = ProducerId(last.producer_id, last.producer_epoch)
     epoch = coordinator_epoch(settings, at, producer, last.base_offset)
     assert epoch is not None
-    assert write_markers(settings, {at: Bulk(producer, epoch, 1)}) == {at: None}
+    with closing(Cluster(settings)) as cluster:
+        assert write_markers(cluster, {at: Bulk(producer, epoch, 1)}) == {at: None}
 
 
 def test_a_record_whose_offset_a_marker_has_is_not_passed_over(
@@ -256,7 +304,7 @@ def test_a_record_whose_offset_a_marker_has_is_not_passed_over(
     assert ends(bench, topic) == (4, 5)
     append(bench.source, topic, numbered(3, 3))
     plan = plan_of(bench, topic, read_committed=True)
-    said = "has a control marker at offset 4, where a record belongs"
+    said = "the offset 4 of its next record is taken by a control marker"
     with running(plan):
         watch.await_progress(topic, lambda report: said in str(report.error))
     first_end = time.time()

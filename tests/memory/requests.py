@@ -146,6 +146,7 @@ HANDLED: Final[Mapping[int, Handled]] = {
         Handled(producer.AddPartitionsToTxnRequest, 0, 3, transactions.add_partitions),
         Handled(producer.EndTxnRequest, 0, 5, transactions.end),
         Handled(producer.WriteTxnMarkersRequest, 1, 1, transactions.write_markers),
+        Handled(admin.DescribeTransactionsRequest, 0, 0, transactions.describe),
         Handled(consumer.JoinGroupRequest, 2, 9, groups.join),
         Handled(consumer.SyncGroupRequest, 1, 5, groups.sync),
         Handled(consumer.HeartbeatRequest, 1, 4, groups.heartbeat),

@@ -7,6 +7,7 @@ after EndTxn was answered.
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
+from kafka.protocol.admin import DescribeTransactionsResponse
 from kafka.protocol.producer import (
     AddPartitionsToTxnResponse,
     EndTxnResponse,
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
 
 _TRANSACTION_COORDINATOR_FENCED: Final = 52
 _OPERATION_NOT_ATTEMPTED: Final = 55
+_TRANSACTIONAL_ID_NOT_FOUND: Final = 105
 _NO_EPOCH: Final = -1
 _NO_PRODUCER_ID: Final = -1
 _EPOCH_MAX: Final = 32766
@@ -143,6 +145,13 @@ class TransactionCoordinators:
             return PRODUCER_FENCED, -1, -1
         error = self._end(found, commit=commit, bumps=bumps, is_retry=is_retry)
         return error, found.producer_id, found.epoch
+
+    def described(self, name: str) -> tuple[int, int, int]:
+        """Error, producer id and epoch."""
+        found = self._transactions.get(name)
+        if found is None:
+            return _TRANSACTIONAL_ID_NOT_FOUND, -1, -1
+        return NONE, found.producer_id, found.epoch
 
     def is_committed(self, producer_id: int) -> bool:
         """Whether what the producer has open in logs is only waiting for its markers."""
@@ -282,6 +291,28 @@ def end(exchange: "Exchange") -> Any:
             bumps=exchange.version >= _BUMPING_END_FROM,
         )
     return EndTxnResponse(error_code=error, producer_id=producer_id, producer_epoch=epoch)
+
+
+def describe(exchange: "Exchange") -> Any:
+    cluster = exchange.cluster
+
+    def state(name: str) -> Any:
+        error, producer_id, epoch = NOT_COORDINATOR, -1, -1
+        if cluster.coordinator(name) is exchange.broker:
+            error, producer_id, epoch = cluster.transactions.described(name)
+        return DescribeTransactionsResponse.TransactionState(
+            error_code=error,
+            transactional_id=name,
+            transaction_state="",
+            transaction_timeout_ms=0,
+            transaction_start_time_ms=-1,
+            producer_id=producer_id,
+            producer_epoch=epoch,
+            topics=[],
+        )
+
+    names = exchange.request.transactional_ids
+    return DescribeTransactionsResponse(transaction_states=[state(name) for name in names])
 
 
 def write_markers(exchange: "Exchange") -> Any:

@@ -140,7 +140,10 @@ def _resolve_failed(state: CopyState, event: ResolveFailed, now: float) -> Next:
     backoff = UNREACHABLE if event.error.retriable else USER_NEEDED
     attempts = state.attempts + 1
     deadline = now + backoff.delay_s(attempts, event.randomness)
-    return Next(replace(state, fetch_error=event.error, attempts=attempts), (SetTimer(deadline),))
+    # What both logs say now is newer than why they were looked at; where they can't be read nothing is.
+    write_error = state.write_error if event.error.retriable else None
+    failed = replace(state, fetch_error=event.error, write_error=write_error, attempts=attempts)
+    return Next(failed, (SetTimer(deadline),))
 
 
 def _throttle(state: CopyState, event: LimitReached, now: float) -> Next:

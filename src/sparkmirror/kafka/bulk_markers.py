@@ -5,7 +5,7 @@ seen, and those of a coordinator that has been replaced.
 """
 
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final, NamedTuple
 
@@ -53,52 +53,66 @@ def coordinator_epoch(
 
 
 def write_markers(
-    settings: ConnectionSettings, bulks: Mapping[TopicPartition, Bulk]
+    cluster: Cluster, bulks: Mapping[TopicPartition, Bulk]
 ) -> Mapping[TopicPartition, SparkmirrorError | None]:
-    """Write them all, request by request. After an error it is unknown how many are in the log, or will be.
+    """Write them all, request by request, each sent once: a broker appends what it gets twice, twice.
+
+    After an error it is unknown how many are in the log, or will be.
 
     Raises RetriableError when no broker responds.
     """
-    with closing(Cluster(settings)) as cluster:
 
-        def ask(
-            connection: Connection, led: Sequence[TopicPartition]
-        ) -> Mapping[TopicPartition, SparkmirrorError | None]:
-            return {partition: write(connection, partition, bulks[partition]) for partition in led}
+    def ask(
+        connection: Connection, led: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, SparkmirrorError | None]:
+        left = {partition: bulks[partition].number for partition in led}
+        errors: dict[TopicPartition, SparkmirrorError | None] = dict.fromkeys(led)
+        while due := [at for at in led if left[at] and errors[at] is None]:
+            most = max(MARKERS_PER_REQUEST // len(due), 1)
+            counts = {at: min(left[at], most) for at in due}
+            errors.update(_written(cluster, connection, bulks, counts))
+            left.update({at: left[at] - number for at, number in counts.items()})
+        return errors
 
-        def write(connection: Connection, partition: TopicPartition, bulk: Bulk) -> SparkmirrorError | None:
-            for begin in range(0, bulk.number, MARKERS_PER_REQUEST):
-                response = connection.request(
-                    _request(partition, bulk, min(bulk.number - begin, MARKERS_PER_REQUEST)),
-                    WriteTxnMarkersResponse,
-                    timeout_s=settings.request_timeout_s,
-                    version_max=_VERSION_MAX,
-                )
-                code = next((code for code in _codes(response) if code), NONE)
-                if code != NONE:
-                    return cluster.error(code, f"WriteTxnMarkers into {partition}", Need.WRITE_MARKERS.of())
-            return None
-
-        return cluster.ask_leaders(bulks, ask)
+    return cluster.ask_leaders(bulks, ask, repeats=False)
 
 
-def _request(partition: TopicPartition, bulk: Bulk, count: int) -> Any:
+def _written(
+    cluster: Cluster,
+    connection: Connection,
+    bulks: Mapping[TopicPartition, Bulk],
+    counts: Mapping[TopicPartition, int],
+) -> Mapping[TopicPartition, SparkmirrorError]:
+    """Errors of one request."""
+    markers = [_marker(at, bulks[at]) for at, number in counts.items() for _ in range(number)]
+    response = connection.request(
+        WriteTxnMarkersRequest(markers=markers),
+        WriteTxnMarkersResponse,
+        timeout_s=cluster.settings.request_timeout_s,
+        version_max=_VERSION_MAX,
+    )
+    return {
+        partition: cluster.error(code, f"WriteTxnMarkers into {partition}", Need.WRITE_MARKERS.of())
+        for partition, code in _codes(response)
+        if code != NONE
+    }
+
+
+def _marker(partition: TopicPartition, bulk: Bulk) -> Any:
+    """Each names one partition: one that it names twice would never be answered."""
     marker_class = WriteTxnMarkersRequest.WritableTxnMarker
     topic = marker_class.WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])
-    marker = marker_class(
+    return marker_class(
         producer_id=bulk.producer.id,
         producer_epoch=bulk.producer.epoch,
         transaction_result=False,
         topics=[topic],
         coordinator_epoch=bulk.coordinator_epoch,
     )
-    return WriteTxnMarkersRequest(markers=[marker] * count)
 
 
-def _codes(response: Any) -> Sequence[int]:
-    return [
-        partition.error_code
-        for marker in response.markers
-        for topic in marker.topics
-        for partition in topic.partitions
-    ]
+def _codes(response: Any) -> Iterator[tuple[TopicPartition, int]]:
+    for marker in response.markers:
+        for topic in marker.topics:
+            for partition in topic.partitions:
+                yield TopicPartition(topic.name, partition.partition_index), partition.error_code

@@ -136,11 +136,13 @@ class Cluster:
         to: Address | Role = Role.ANY,
         *,
         timeout_s: float | None = None,
+        repeats: bool = True,
     ) -> _Result:
         """The result of an exchange with a broker.
 
         A connection that was open before and breaks is replaced, and the exchange repeated: the broker may
-        get a request twice. Not so when one broker was asked for and has not responded for half of the time.
+        get a request twice. Not so without `repeats`, nor when one broker was asked for and has not responded
+        for half of the time.
         Raises KafkaError; DisconnectedError when no broker can be reached, naming every address tried.
         """
         address = self._controller() if to is Role.CONTROLLER else None if to is Role.ANY else to
@@ -151,7 +153,7 @@ class Cluster:
             except DisconnectedError:
                 self._pool.drop(kept)
                 half_s = (timeout_s or self.settings.request_timeout_s) / 2
-                if address is not None and self._network.time() - started > half_s:
+                if not repeats or (address is not None and self._network.time() - started > half_s):
                     raise
             except AuthenticationError:
                 self._pool.drop(kept)  # its session could not be renewed: it is closed
@@ -203,10 +205,13 @@ class Cluster:
         partitions: Collection[TopicPartition],
         exchange: LeaderExchange[_Result],
         timeout_s: float | None = None,
+        *,
+        repeats: bool = True,
     ) -> Mapping[TopicPartition, _Result | SparkmirrorError]:
         """The results of one exchange with each leader; an error for partitions that could not be asked for.
 
-        `timeout_s` bounds each step on the way. After an error the next call looks the leaders up again.
+        `timeout_s` bounds each step on the way; `repeats` is that of `exchange`. After an error the next call
+        looks the leaders up again.
         Raises RetriableError when no broker responds.
         """
         metadata = self.learn({partition.topic for partition in partitions}, timeout_s)
@@ -221,7 +226,9 @@ class Cluster:
             else:
                 by_leader.setdefault(leader.node_id, []).append(partition)
         for node_id, led in by_leader.items():
-            results.update(self._ask_leader(metadata.brokers[node_id].address, led, exchange, timeout_s))
+            results.update(
+                self._ask_leader(metadata.brokers[node_id].address, led, exchange, timeout_s, repeats=repeats)
+            )
         if any(isinstance(result, SparkmirrorError) for result in results.values()):
             self.forget()
         return results
@@ -268,10 +275,15 @@ class Cluster:
         partitions: Sequence[TopicPartition],
         exchange: LeaderExchange[_Result],
         timeout_s: float | None,
+        *,
+        repeats: bool,
     ) -> Mapping[TopicPartition, _Result | SparkmirrorError]:
         try:
             return self.exchange(
-                lambda connection: exchange(connection, partitions), address, timeout_s=timeout_s
+                lambda connection: exchange(connection, partitions),
+                address,
+                timeout_s=timeout_s,
+                repeats=repeats,
             )
         except SparkmirrorError as error:
             return dict.fromkeys(partitions, error)

@@ -14,6 +14,7 @@ from itertools import islice
 from math import ceil
 from typing import Any, Final, NamedTuple, TypeVar
 
+from kafka.protocol.admin import DescribeTransactionsRequest, DescribeTransactionsResponse
 from kafka.protocol.metadata import FindCoordinatorRequest
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
@@ -132,6 +133,22 @@ class Fencing:
         )
         errors = {**added, **ended}
         return {each: self._named(claims[each], errors[each]) for each in claims}
+
+    def owners(self, transactional_ids: Collection[str]) -> Mapping[str, ProducerId | SparkmirrorError]:
+        """The producer id and epoch of whoever claimed each id last (KIP-664). Changes nothing.
+
+        UnsupportedVersionError before Kafka 3.0. Raises DisconnectedError when no broker responds.
+        """
+        requests = {each: DescribeTransactionsRequest(transactional_ids=[each]) for each in transactional_ids}
+        return self._ask(
+            requests,
+            DescribeTransactionsResponse,
+            lambda response: response.transaction_states[0].error_code,
+            lambda response: ProducerId(
+                response.transaction_states[0].producer_id, response.transaction_states[0].producer_epoch
+            ),
+            version_max=0,
+        )
 
     def close(self) -> None:
         for cluster in self._clusters:

@@ -13,6 +13,7 @@ from sparkmirror.copy.copy_state import CopyState, Phase
 from sparkmirror.copy.partition_events import Do, Event
 from sparkmirror.copy.partition_states import TABLE, ImpossibleEventError, step
 from sparkmirror.domain.errors import KafkaError, RetriableError
+from sparkmirror.domain.incidents import Incident, IncidentKind
 from sparkmirror.storage.dead_letters import DeadLetter
 from tests.support.state_diagram import DESIGN, updated
 from tests.unit.copy.partition_world import LASTING, PASSING, RECORDS, SOURCE, PartitionWorld
@@ -118,6 +119,14 @@ def test_a_start_ends_all_errors() -> None:
     )
     start = events.Start(10, None)  # type: ignore[arg-type]  # not looked at
     assert after(failed, events.Resolved(start)).error is None
+
+
+def test_what_stands_in_the_way_of_a_start_replaces_what_it_was_looked_for() -> None:
+    """As after an offset mismatch: the situation may be another one by now."""
+    mismatch = Incident(IncidentKind.OFFSET_MISMATCH, "a record is at another offset")
+    stopped = after(COPYING, events.OffsetMismatch(mismatch), events.Drained())
+    assert "at another offset" in str(after(stopped, events.ResolveFailed(PASSING, 0.5)).error)
+    assert after(stopped, events.ResolveFailed(LASTING, 0.5)).error is LASTING
 
 
 def test_waits_grow_until_it_is_acknowledged() -> None:
