@@ -30,11 +30,12 @@ from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, list_offsets
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
+from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import MirroredPartition, plan_ranges
 from sparkmirror.verify.ranges import Sides, verify_range
-from tests.contract.copying import SOURCE, SYNCS, Bench, ProgressReports, remote, running, stored
+from tests.contract.copying import SOURCE, SYNCS, Bench, ProgressReports, remote, running, store, stored
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, create_topic, delete_records, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
@@ -386,6 +387,42 @@ def test_a_consumer_that_keeps_its_offsets_moves_by_its_bootstrap_servers(
         consumer.read(bench.target.bootstrap_servers, topic, 4)
         consumer.read(bench.source.bootstrap_servers, topic, 3)
         assert consumer.seen == [value for _, value in numbered(12 + 4)[4:]]
+
+
+WRITTEN_MS: Final = 1_700_000_000_000
+
+
+def copy_as_java(bench: Bench, topic: str, some: list[Keyed], position: int) -> None:
+    """Its producer has another id, and its position names none."""
+    for cluster, name in ((bench.source, topic), (bench.target, remote(topic))):
+        append(cluster, name, some, timestamp_ms=WRITTEN_MS)
+    store(bench, topic, Position(position))
+
+
+def test_java_takes_over_and_gives_back(bench: Bench, topic: str) -> None:
+    """Where no offset is missing it keeps them, too."""
+    append(bench.source, topic, numbered(5))
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 5)
+    copy_as_java(bench, topic, numbered(3, 5), position=7)
+    append(bench.source, topic, numbered(2, 8))
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 10)
+    append(bench.source, topic, numbered(2, 10))
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 12)
+    assert not [b for b in stored_batches(bench.target, remote(topic)) if b.header.attributes & CONTROL]
+
+
+def test_what_java_has_written_behind_its_position_is_not_taken_for_ours(
+    bench: Bench, topic: str, watch: ProgressReports
+) -> None:
+    append(bench.source, topic, numbered(5))
+    with running(plan_of(bench, topic)):
+        await_same(bench, topic, 5)
+    copy_as_java(bench, topic, numbered(3, 5), position=6)
+    with running(plan_of(bench, topic)):
+        watch.await_progress(topic, lambda report: "written offset 5" in str(report.error))
 
 
 def test_a_topic_that_is_not_empty_is_refused(bench: Bench, topic: str, watch: ProgressReports) -> None:

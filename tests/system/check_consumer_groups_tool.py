@@ -4,21 +4,14 @@ No part of `make test`: the tool's jars come from Maven Central, once.
 `python -m pytest tests/system/check_consumer_groups_tool.py`.
 """
 
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Final
 
-import pytest
-
-from sparkmirror.clusters.folders import cache_folder, locked
-from sparkmirror.clusters.ivy import Ivy, Module
-from sparkmirror.clusters.jars import KAFKA_VERSION
-from sparkmirror.clusters.java import find_java
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.mirror import REPLICATION, running_mirror
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
+from tests.system.kafka_tools import printed
 
 WAIT_S: Final = 120.0
 GROUP: Final = "tool-lag"
@@ -27,33 +20,11 @@ RECORD_BYTES: Final = 10_000
 MAIN: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 
 
-@pytest.fixture(scope="module")
-def tools() -> Path:
-    """Ivy checks them against Maven Central's sums."""
-    home = cache_folder() / "jars"
-    folder = home / f"kafka-tools-{KAFKA_VERSION}"
-    with locked(home / f"{folder.name}.lock", lambda: None) as lock:
-        if not folder.is_dir():
-            work = folder.with_name(f"{folder.name}.partial")
-            work.mkdir(exist_ok=True)
-            module = Module("org.apache.kafka", "kafka-tools", KAFKA_VERSION)
-            ivy = Ivy.of_pyspark(find_java())
-            ivy.retrieve([module], work, keep_open=lock, on_line=lambda _: None).rename(folder)
-            shutil.rmtree(work)
-    return folder
-
-
-def described(tools: Path, sides: Sides) -> dict[tuple[str, int], dict[str, str]]:
+def described(sides: Sides) -> dict[tuple[str, int], dict[str, str]]:
     """The rows of `--describe`, by topic and partition."""
-    command = [find_java().executable, "-cp", f"{tools}/*", MAIN, "--describe", "--group", GROUP]
-    ended = subprocess.run(
-        [*command, "--bootstrap-server", sides.source.bootstrap_servers],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=WAIT_S,
-    )
-    lines = [line.split() for line in ended.stdout.splitlines() if line.strip()]
+    servers = sides.source.bootstrap_servers
+    text = printed(MAIN, "--describe", "--group", GROUP, "--bootstrap-server", servers).decode()
+    lines = [line.split() for line in text.splitlines() if line.strip()]
     heads = next((at for at, words in enumerate(lines) if words[0] == "GROUP"), None)
     if heads is None:  # no such group yet
         return {}
@@ -61,7 +32,7 @@ def described(tools: Path, sides: Sides) -> dict[tuple[str, int], dict[str, str]
     return {(row["TOPIC"], int(row["PARTITION"])): row for row in rows}
 
 
-def test_the_tool_shows_the_mirrors_lag(sides: Sides, tools: Path, tmp_path: Path) -> None:
+def test_the_tool_shows_the_mirrors_lag(sides: Sides, tmp_path: Path) -> None:
     for topic in (QUICK, SLOW):
         create_topic(sides.source.bootstrap_servers, topic)
     append(sides.source, QUICK, numbered(100), partition=0)
@@ -81,11 +52,11 @@ def test_the_tool_shows_the_mirrors_lag(sides: Sides, tools: Path, tmp_path: Pat
     with running_mirror(tmp_path / "mirror", properties) as mirror:
 
         def lag(topic: str) -> int | None:
-            row = described(tools, sides).get((topic, 0), {})
+            row = described(sides).get((topic, 0), {})
             return int(row["LAG"]) if row.get("LAG", "-").isdecimal() else None
 
         await_value(lambda: lag(QUICK) == 0, WAIT_S, mirror.log_text)
-        slow = described(tools, sides)[SLOW, 0]
+        slow = described(sides)[SLOW, 0]
         assert int(slow["LOG-END-OFFSET"]) == 50
         assert 0 < int(slow["LAG"]) == 50 - int(slow["CURRENT-OFFSET"])
         assert slow["CONSUMER-ID"] == "-", "nobody consumes with this group"

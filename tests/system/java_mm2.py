@@ -159,6 +159,16 @@ class JavaClasses:
             for partition, position in found.items()
         }
 
+    def consumer(self, settings: Mapping[str, str]) -> Any:
+        """A KafkaConsumer."""
+        return self._kafka.clients.consumer.KafkaConsumer(dict(settings))
+
+    def partition(self, partition: TopicPartition) -> Any:
+        return self._kafka.common.TopicPartition(*partition)
+
+    def milliseconds(self, number: int) -> Any:
+        return self._gateway.jvm.java.time.Duration.ofMillis(number)
+
     @contextmanager
     def sync_store(self, properties: Mapping[str, str]) -> Iterator["JavaSyncStore"]:
         """Make the checkpoint connector's OffsetSyncStore, once it has read its topic to the end."""

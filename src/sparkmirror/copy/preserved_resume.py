@@ -17,7 +17,7 @@ from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
-from sparkmirror.copy.preserved_tail import Bounds, Tail, read_tail
+from sparkmirror.copy.preserved_tail import Bounds, Tail, Writers, read_tail
 from sparkmirror.copy.same_record import has_same_record
 from sparkmirror.copy.translated_resume import TranslatedResume
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -190,10 +190,8 @@ class PreservedResume:
         return {source: claims[each] for source, each in ids.items()}
 
     def _outcome(self, plan: CopyPartition, reason: ResumeReason, found: _Found) -> _Outcome:
-        writer = None if reason.position is None else reason.position.producer
-        ids = {found.claimed.id} if writer is None else {found.claimed.id, writer.producer.id}
         target = ConsumerSettings(self.plan.producer.connection)
-        tail = read_tail(target, plan.target, found.target, found.claimed, ids)
+        tail = read_tail(target, plan.target, found.target, _writers(reason, found))
         what = self._mismatch(plan, reason, found, tail)
         if what is not None:
             return _Mismatch(f"{plan.target}: {what}")
@@ -266,6 +264,19 @@ class PreservedResume:
         if filler_end == start:
             return start
         return self.beginnings.move({plan.target: filler_end})[plan.target] or filler_end
+
+
+def _writers(reason: ResumeReason, found: _Found) -> Writers:
+    """Java MM2, too, keeps offsets where none is missing: its position is then that of the last record."""
+    position = reason.position
+    if position is None or is_another(position.logs.target_id, found.logs.target_id):
+        return Writers(found.claimed, {found.claimed.id})
+    if position.producer is None:
+        is_java = position.offset + 1 == found.target.end
+        return Writers(found.claimed, {found.claimed.id}, found.target.end if is_java else 0)
+    run = position.run
+    same_end = run.last_downstream + 1 if run is not None and run.shift == 0 else 0
+    return Writers(found.claimed, {found.claimed.id, position.producer.producer.id}, same_end)
 
 
 def _read_logs(reason: ResumeReason, found: _Found) -> LogIdentity:

@@ -2,6 +2,8 @@
 
 Data goes on under the epoch of the last batch of the partition's producer id, behind its sequence; where
 markers of a later epoch follow it, under theirs, from 0. So every attempt gives a record the same number.
+Behind data of another mirror, which was judged before, it begins under the claimed epoch: what an attempt
+before it still has under way is for offsets that the other one has filled.
 """
 
 from collections.abc import Collection, Sequence
@@ -45,13 +47,17 @@ class Tail(NamedTuple):
     is_filler: bool = False
 
 
-def read_tail(
-    target: ConsumerSettings, partition: TopicPartition, bounds: Bounds, own: ProducerId, ids: Collection[int]
-) -> Tail:
-    """`own` is the claimed id, `ids` are all that the partition was written with.
+class Writers(NamedTuple):
+    """`own` is the claimed id, `ids` are all of ours; before `known_end` others may have written, too."""
 
-    Blocks. Raises KafkaError.
-    """
+    own: ProducerId
+    ids: Collection[int]
+    known_end: int = 0
+
+
+def read_tail(target: ConsumerSettings, partition: TopicPartition, bounds: Bounds, writers: Writers) -> Tail:
+    """Blocks. Raises KafkaError."""
+    own, ids, known_end = writers
     batches: list[BatchHeader] = []
     last: FetchedBatch | None = None
     begin, span = bounds.end, _SPAN
@@ -63,8 +69,11 @@ def read_tail(
                 batches.append(batch.header)
                 if not batch.header.attributes & CONTROL:
                     last = batch
-    foreign = next((header for header in batches if header.producer_id not in ids), None)
+    others = [header for header in batches if header.producer_id not in ids]
+    foreign = next((header for header in others if header.last_offset >= known_end), None)
     state = state_behind(batches, bounds.end)
+    if state is not None and state.producer.id not in ids:
+        state = ProducerState(own, 0, bounds.end)
     if state is None:
         state = _remembered(target, partition, bounds.end, own, batches)
     is_own = any(header.producer_id in ids for header in batches)
