@@ -6,7 +6,8 @@ come behind its successor. So in most pairs both have one request under way: wha
 exactly-once itself takes, its sequences and the headers of its position records.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 
 from bench.bed import Bed
@@ -59,28 +60,37 @@ def _cpu(run: TaskRun) -> float:
 
 def run(bed: Bed, data: Dataset, alias: str, settings: Mapping[str, str]) -> TaskRun:
     """One copy task into a new topic; `settings` are added to those of its mirror."""
-    mirroring = bed.mirroring(alias.replace("-", ""), data.topic, tasks_max=1)
+    with planned(bed, data.topic, alias, settings) as plan:
+        return copy(plan, bed.target.topics, data.records)
+
+
+@contextmanager
+def planned(
+    bed: Bed, topic: str, alias: str, settings: Mapping[str, str], partitions: int = PARTITIONS
+) -> Iterator[TaskPlan]:
+    """A task's plan into a new topic, which is deleted at the end."""
+    mirroring = bed.mirroring(alias.replace("-", ""), topic, tasks_max=1)
     file = bed.folder / f"{mirroring.source_alias}.properties"
     file.write_text(properties(mirroring, Side.OURS, settings))
     (flow,) = (flow for flow in read_mirror_maker_file(file).flows if flow.source is not None)
-    target_topic = mirroring.target_topic(data.topic)
+    target_topic = mirroring.target_topic(topic)
     try:
         source = flow.flow.source
         for state in (flow.worker.offset_topic.name, progress_topic(source), attempts_topic(source)):
             bed.target.topics.create(state, 1, {"cleanup.policy": "compact"})
-        bed.target.topics.create(target_topic, PARTITIONS)
-        return copy(_plan(flow, data.topic, target_topic), bed.target.topics, data.records)
+        bed.target.topics.create(target_topic, partitions)
+        yield _plan(flow, topic, target_topic, partitions)
     finally:
         bed.clean()
 
 
-def _plan(flow: FlowSettings, topic: str, target_topic: str) -> TaskPlan:
+def _plan(flow: FlowSettings, topic: str, target_topic: str, partitions: int) -> TaskPlan:
     """Without offset syncs: their topic is the connector's to create, and there is none here."""
     assert flow.source is not None
     preserves = preserves_offsets(flow.source.settings)(topic)
     copied = [
         CopyPartition(TopicPartition(topic, number), target_topic, preserves_offsets=preserves)
-        for number in range(PARTITIONS)
+        for number in range(partitions)
     ]
     (plan,) = task_plans(flow, flow.source, Announced(0, 0), copied, slots=1)
     return replace(plan, offset_syncs=None)

@@ -34,10 +34,11 @@ FLOWS: Final = {"kept": "read_committed", "all": "read_uncommitted"}
 
 _CONSOLE: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _SHOWN: Final = ("offset", "partition", "timestamp", "key", "headers")
-_QUIET_MS: Final = "8000"
+_QUIET_MS: Final = "20000"
 _DUMP: Final = "org.apache.kafka.tools.DumpLogSegments"
 _RECORD: Final = re.compile(
-    r"^\| offset: (\d+) (?!.*endTxnMarker)(\w+: -?\d+) keySize: (-?\d+) valueSize: (-?\d+) .*headerKeys: (\[.*?\])",
+    r"^\| offset: (\d+) (?!.*endTxnMarker)(\w+: -?\d+) "
+    r"keySize: (-?\d+) valueSize: (-?\d+) .*headerKeys: (\[.*?\])",
     re.MULTILINE,
 )
 _MARKER: Final = re.compile(r"^\| offset: (\d+) .*endTxnMarker: (\w+)", re.MULTILINE)

@@ -32,6 +32,11 @@ _log = logging.getLogger(__name__)
 _RESTARTING: Final = frozenset({Phase.WAITING, Phase.RESOLVING, Phase.RETRYING, Phase.FENCED, Phase.STOPPED})
 """What was under way before does not count in these."""
 
+_GAP_REMEDY: Final = (
+    "set it to wait; or, if the source's log starts behind them, delete the target topic: it is made anew "
+    "from there on, without what only the target still has"
+)
+
 
 @dataclass(slots=True)
 class _Writing:
@@ -198,7 +203,7 @@ class GapFilling:
             _log.warning("%s: %s", gap.partition, incident.text)
             writing.copy.note(incident)
         if preserving.stops_at(cost_s):
-            text = f"{gap.partition}: {offset_gap(gap.begin, gap.end - 1, cost_s).text}: set it to wait"
+            text = f"{gap.partition}: {offset_gap(gap.begin, gap.end - 1, cost_s).text}: {_GAP_REMEDY}"
             self._report(writing.copy.plan.source, WriteFailed(KafkaError(text)))
             return False
         return True

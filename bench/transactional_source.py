@@ -1,0 +1,50 @@
+"""Writes small transactions at a rate.
+
+`python -m bench.transactional_source SERVERS TOPIC PARTITIONS RATE SECONDS`.
+"""
+
+import sys
+import threading
+import time
+from typing import Final
+
+import confluent_kafka as confluent
+
+_WRITERS: Final = 20
+_RECORDS: Final = 2
+_TIMEOUT_S: Final = 60.0
+
+
+def _write(servers: str, topic: str, partitions: range, per_second: float, end: float) -> None:
+    """As many as it can, where that is fewer."""
+    settings = {"bootstrap.servers": servers, "transactional.id": f"bench-{partitions.start}", "log_level": 0}
+    producer = confluent.Producer(settings)
+    producer.init_transactions(_TIMEOUT_S)
+    began, number = time.monotonic(), 0
+    while time.monotonic() < end:
+        producer.begin_transaction()
+        for _ in range(_RECORDS):
+            producer.produce(topic, b"v" * 100, partition=partitions[number % len(partitions)])
+        producer.commit_transaction(_TIMEOUT_S)
+        number += 1
+        time.sleep(max(began + number / per_second - time.monotonic(), 0.0))
+
+
+def main(servers: str, topic: str, partitions: int, rate: int, seconds: int) -> None:
+    end = time.monotonic() + seconds
+    writers = [
+        threading.Thread(
+            target=_write,
+            args=(servers, topic, range(first, partitions, _WRITERS), rate / min(_WRITERS, partitions), end),
+        )
+        for first in range(min(_WRITERS, partitions))
+    ]
+    for writer in writers:
+        writer.start()
+    for writer in writers:
+        writer.join()
+
+
+if __name__ == "__main__":
+    servers_, topic_, *numbers = sys.argv[1:]
+    main(servers_, topic_, *map(int, numbers))
