@@ -27,8 +27,8 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.control_markers import ControlMarkers, Gap
 from sparkmirror.kafka.fencing import Fencing
 
-_OFFSETS: Final = 20_000_000
-_PARTITIONS: Final = 4
+_BEGINNINGS: Final = ((1, 100_000_000), (4, 20_000_000))
+"""Partitions, and the offsets of each."""
 _SINGLE: Final = 40
 """A gap that is filled one by one."""
 _LONG: Final = 40_000
@@ -51,21 +51,20 @@ def _claimed(bed: Bed, name: str) -> ProducerId:
     return found
 
 
-def _beginnings(bed: Bed, partitions: int) -> str:
+def _beginnings(bed: Bed, partitions: int, each: int) -> str:
     topic = f"beginning-{partitions}"
     bed.target.topics.create(topic, partitions)
     own = _claimed(bed, topic)
     starts = PreservedStarts(ProducerSettings(_settings(bed)), 600.0)
     began, cpu_s = time.monotonic(), bed.target.cpu_s()
-    found = starts.fill(
-        {TopicPartition(topic, at): Beginning(own.id, 0, _OFFSETS) for at in range(partitions)}
-    )
+    found = starts.fill({TopicPartition(topic, at): Beginning(own.id, 0, each) for at in range(partitions)})
     seconds, cpu_s = time.monotonic() - began, bed.target.cpu_s() - cpu_s
     if any(found.values()):
         raise BenchError(str(found))
-    offsets = partitions * _OFFSETS
+    offsets = partitions * each
     return (
-        f"a beginning of {_OFFSETS:,} in {partitions} partitions: {offsets / seconds:,.0f} offsets/s, "
+        f"a beginning of {each:,} in {partitions} partitions: {seconds:.1f} s, "
+        f"{offsets / seconds:,.0f} offsets/s, "
         f"{cpu_s * 1e9 / offsets:,.0f} s of broker CPU for a thousand million"
     )
 
@@ -112,8 +111,8 @@ def _copies(bed: Bed, records: int) -> Iterator[str]:
 def main(arguments: Sequence[str]) -> int:
     records = int(arguments[0]) if arguments else _RECORDS
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder), 1, _say) as bed:
-        for partitions in (1, _PARTITIONS):
-            _say(_beginnings(bed, partitions))
+        for partitions, each in _BEGINNINGS:
+            _say(_beginnings(bed, partitions, each))
         _say(_markers(bed, _SINGLE, _ROUNDS))
         _say(_markers(bed, _LONG, _ROUNDS))
         for line in _copies(bed, records):

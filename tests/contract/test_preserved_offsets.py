@@ -14,12 +14,14 @@ import pytest
 
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.ports import HOST
 from sparkmirror.copy.claims import transactional_id_of
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
 from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
-from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import FencedError, RetriableError
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.errors import DisconnectedError, FencedError, RetriableError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
 from sparkmirror.domain.preserving import OnMismatch, Preserving
@@ -40,6 +42,7 @@ from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, create_topic, delete_records, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
 from tests.support.connections import connection
+from tests.support.proxy import Api, Disruption, Moment, proxied
 from tests.support.topic_reader import TopicReader
 from tests.support.waiting import await_value
 
@@ -223,6 +226,24 @@ def test_markers_behind_the_first_one_need_no_coordinator(real_bench: Bench) -> 
             await_end(real_bench, topic)
         assert sum(end_offsets(real_bench.target, [coordinators]).values()) == before
     assert len(placed(real_bench.target, remote(topic))) == 10
+
+
+def test_markers_whose_answer_is_lost_are_not_sent_again(target_cluster: LocalCluster) -> None:
+    """The broker appends what it gets twice, twice, and the connection was open before."""
+    topic = "preserved.lost-answer"
+    at = TopicPartition(topic, 0)
+    create_topic(target_cluster.bootstrap_servers, topic)
+    with proxied((HOST, target_cluster.brokers[0].port)) as (proxy,):
+        settings = ConnectionSettings((proxy.address,), request_timeout_s=WAIT_S)
+        with closing(ControlMarkers(settings)) as markers, closing(Fencing(settings)) as fencing:
+            own = fencing.claim([topic])[topic]
+            assert isinstance(own, ProducerId)
+            assert markers.fill([Gap(topic, own, at, 0, 2, is_fenced=False)]) == {at: 1}
+            assert markers.fill([Gap(topic, own, at, 1, 2)]) == {at: 2}
+            proxy.disrupt_next(Api.WRITE_TXN_MARKERS, Moment.ANSWER_DUE, Disruption.RESET)
+            assert isinstance(markers.fill([Gap(topic, own, at, 2, 3)])[at], DisconnectedError)
+            proxy.restore()
+    assert end_offsets(target_cluster, [topic]) == {at: 3}
 
 
 def test_a_gap_is_not_filled_by_whoever_is_claimed_over(bench: Bench, topic: str) -> None:
