@@ -22,7 +22,7 @@ Way = tuple[LocalCluster, str, LocalCluster, str]
 """A topic and its copy."""
 
 WAIT_S: Final = 180.0
-TOPIC: Final = "kept.orders"
+TOPIC: Final = "orders"
 BACK: Final = "back.orders"
 START: Final = 3000
 LONG_GAP: Final = 2500
@@ -83,7 +83,7 @@ def test_offsets_are_the_same_both_ways(release: Release, new: LocalCluster, tmp
     alias = f"old{release.version.replace('.', '')}"
     with old_cluster(release, tmp_path / "old") as started:
         old = cast("LocalCluster", started)  # its users need its address only
-        topic = f"{alias}.{TOPIC}"
+        topic = f"for-{alias}.{TOPIC}"
         ways = ((new, topic, old, f"{NEWEST}.{topic}"), (old, BACK, new, f"{alias}.{BACK}"))
         for source, name, _, _ in ways:
             write(source, name)
@@ -121,7 +121,7 @@ def properties(old: LocalCluster, new: LocalCluster, alias: str) -> dict[str, st
         f"{alias}.bootstrap.servers": old.bootstrap_servers,
         f"{NEWEST}.bootstrap.servers": new.bootstrap_servers,
         f"{alias}->{NEWEST}.topics": r"back\..*",
-        f"{NEWEST}->{alias}.topics": rf"{alias}\.kept\..*",
+        f"{NEWEST}->{alias}.topics": rf"for-{alias}\..*",
     }
     for source, target in ((alias, NEWEST), (NEWEST, alias)):
         found |= {
