@@ -55,7 +55,7 @@ def _beginnings(bed: Bed, partitions: int, each: int) -> str:
     topic = f"beginning-{partitions}"
     bed.target.topics.create(topic, partitions)
     own = _claimed(bed, topic)
-    starts = PreservedStarts(ProducerSettings(_settings(bed)), 600.0)
+    starts = PreservedStarts(ProducerSettings(_settings(bed)), 3600.0)
     began, cpu_s = time.monotonic(), bed.target.cpu_s()
     found = starts.fill({TopicPartition(topic, at): Beginning(own.id, 0, each) for at in range(partitions)})
     seconds, cpu_s = time.monotonic() - began, bed.target.cpu_s() - cpu_s

@@ -50,7 +50,7 @@ def _measure(bed: Bed, seconds: int, per_second: int) -> str:
             thread.join()
     transactions = bed.source.topics.end_offsets(_TOPIC, _PARTITIONS) // 3
     return (
-        f"{transactions:,} transactions in {len(lags)} s over {_PARTITIONS} partitions: {median(lags):,.0f} "
+        f"{transactions:,} transactions in {seconds} s over {_PARTITIONS} partitions: {median(lags):,.0f} "
         f"offsets behind (median; at most {max(lags):,}), caught up {caught_up_s:.1f} s after the last; "
         f"{cpu_s * 1e3 / transactions:.1f} ms of the task's CPU and "
         f"{brokers_s * 1e3 / transactions:.1f} ms of the target's each"

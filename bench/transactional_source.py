@@ -6,7 +6,7 @@
 import sys
 import threading
 import time
-from typing import Final
+from typing import Final, NamedTuple
 
 import confluent_kafka as confluent
 
@@ -15,13 +15,21 @@ _RECORDS: Final = 2
 _TIMEOUT_S: Final = 60.0
 
 
-def _write(servers: str, topic: str, partitions: range, per_second: float, end: float) -> None:
+class _Start(NamedTuple):
+    """All write from the moment on when each is ready."""
+
+    ready: threading.Barrier
+    seconds: int
+
+
+def _write(servers: str, topic: str, partitions: range, per_second: float, start: _Start) -> None:
     """As many as it can, where that is fewer."""
     settings = {"bootstrap.servers": servers, "transactional.id": f"bench-{partitions.start}", "log_level": 0}
     producer = confluent.Producer(settings)
     producer.init_transactions(_TIMEOUT_S)
+    start.ready.wait()
     began, number = time.monotonic(), 0
-    while time.monotonic() < end:
+    while time.monotonic() < began + start.seconds:
         producer.begin_transaction()
         for _ in range(_RECORDS):
             producer.produce(topic, b"v" * 100, partition=partitions[number % len(partitions)])
@@ -31,13 +39,14 @@ def _write(servers: str, topic: str, partitions: range, per_second: float, end: 
 
 
 def main(servers: str, topic: str, partitions: int, rate: int, seconds: int) -> None:
-    end = time.monotonic() + seconds
+    count = min(_WRITERS, partitions)
+    start = _Start(threading.Barrier(count), seconds)
     writers = [
         threading.Thread(
             target=_write,
-            args=(servers, topic, range(first, partitions, _WRITERS), rate / min(_WRITERS, partitions), end),
+            args=(servers, topic, range(first, partitions, count), rate / count, start),
         )
-        for first in range(min(_WRITERS, partitions))
+        for first in range(count)
     ]
     for writer in writers:
         writer.start()
