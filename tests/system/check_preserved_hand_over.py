@@ -76,7 +76,18 @@ class Written:
         consumer = confluent.Consumer(
             {"bootstrap.servers": self._cluster.bootstrap_servers, "group.id": GROUP, "log_level": 0}
         )
-        consumer.commit(offsets=[confluent.TopicPartition(PLAIN, 0, offset)], asynchronous=False)
+
+        def is_done() -> bool:
+            """The coordinator of a new group may not know for a moment that it is one."""
+            try:
+                consumer.commit(offsets=[confluent.TopicPartition(PLAIN, 0, offset)], asynchronous=False)
+            except confluent.KafkaException as error:
+                if error.args[0].code() != confluent.KafkaError.NOT_COORDINATOR:
+                    raise
+                return False
+            return True
+
+        await_value(is_done, WAIT_S, lambda: "the group has no coordinator")
         consumer.close()
 
 
