@@ -1,5 +1,7 @@
 """Java MM2 takes over a flow whose offsets are preserved, and gives it back.
 
+It copies one transaction meanwhile: there is no gap before its records, so they have their offsets, too.
+
 Not part of `make test`: `python -m pytest tests/system/check_preserved_hand_over.py` takes two minutes.
 """
 
@@ -41,7 +43,6 @@ def properties(sides: Sides) -> dict[str, str]:
         f"{flow}.topics": r"taken\..*",
         f"{flow}.groups": GROUP,
         f"{flow}.offsets.preserve": "true",
-        f"{flow}.offsets.on.mismatch": "continue-translated",
         "offset.lag.max": "0",
         "emit.checkpoints.interval.seconds": "1",
         "refresh.groups.interval.seconds": "1",
@@ -151,8 +152,7 @@ def test_java_takes_a_preserved_flow_over_and_gives_it_back(sides: Sides, tmp_pa
     with running_mirror(tmp_path / "mirror", properties(sides)) as mirror:
         await_all(sides, written, mirror)
         await_checkpoint(sides, 20, mirror)
-        same = placed(sides.source, TRANSACTIONAL)
-        assert placed(sides.target, remote(TRANSACTIONAL)) == same
+        assert placed(sides.target, remote(TRANSACTIONAL)) == placed(sides.source, TRANSACTIONAL)
         mirror.stop()
         with dedicated(mirror.file, tmp_path / "java.log", "--clusters", THERE) as java:
             written.more(30)
@@ -165,7 +165,5 @@ def test_java_takes_a_preserved_flow_over_and_gives_it_back(sides: Sides, tmp_pa
         mirror.start()
         await_all(sides, written, mirror)
         await_checkpoint(sides, 95, mirror)
-        mirror.await_log(rf"{TRANSACTIONAL}-0: .*offsets can't be preserved|{TRANSACTIONAL}.*translated")
-        assert f"{PLAIN}-0: somebody else" not in mirror.log_text()
+        assert placed(sides.target, remote(TRANSACTIONAL)) == placed(sides.source, TRANSACTIONAL)
         mirror.stop()
-    assert placed(sides.target, remote(TRANSACTIONAL))[: len(same)] == same
