@@ -89,6 +89,16 @@ def test_admin_endpoints_can_be_disabled() -> None:
         assert get(url, "/admin/loggers/root").status == 404
 
 
+@pytest.mark.parametrize("scope", ["worker", "cluster"])
+def test_a_logger_with_an_endless_name_is_refused(scope: str) -> None:
+    herder = MemoryHerder()
+    with serving(herder) as url:
+        name = "a." * 1000
+        level = Request("PUT", f"/admin/loggers/{name}?scope={scope}", b'{"level": "info"}', JSON)
+        assert error(ask(url, level)) == (400, "The name of a logger has at most 255 characters.")
+    assert not herder.log_levels
+
+
 def test_topic_tracking_can_be_disabled() -> None:
     with serving(MemoryHerder(), settings(topic_tracking_enable="false")) as url:
         assert error(get(url, "/connectors/x/topics")) == (403, "Topic tracking is disabled.")

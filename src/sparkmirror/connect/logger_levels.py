@@ -4,11 +4,17 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from http import HTTPStatus
 from typing import Final, NamedTuple
 
+from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.log_levels import level_name, level_number
 
 ROOT: Final = "root"
+_NAME_MAX: Final = 255
+"""Characters; Python keeps an entry for each dot of a name."""
+MADE_MAX: Final = 500
+"""Loggers that exist only because their level was set: nothing ever removes one."""
 
 
 class LoggerLevel(NamedTuple):
@@ -21,9 +27,11 @@ class LoggerLevel(NamedTuple):
 class LogLevels:
     """Safe in any thread. Covers the loggers that exist; reading a level does not create a logger."""
 
-    def __init__(self, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, now: Callable[[], float] = time.time, made_max: int = MADE_MAX) -> None:
         self._now = now
+        self._made_max = made_max
         self._modified: dict[str, int] = {}
+        self._made: set[str] = set()
         self._changing = threading.Lock()
 
     def level(self, name: str) -> LoggerLevel | None:
@@ -39,15 +47,30 @@ class LogLevels:
     def set(self, namespace: str, level: str) -> Sequence[str]:
         """Set the level of a logger and of those below it; return the changed ones' names, sorted.
 
-        Raises KeyError for an unknown level.
+        A logger that does not exist is made, as in Java. Raises KeyError for an unknown level, and what
+        `require_place` raises.
         """
         number = level_number(level)
         with self._changing:
+            if self.require_place(namespace):
+                self._made.add(namespace)
             changed = [known for known in _below(namespace) if known.getEffectiveLevel() != number]
             for known in changed:
                 known.setLevel(number)
                 self._modified[known.name] = int(self._now() * 1000)
         return sorted(known.name for known in changed)
+
+    def require_place(self, name: str) -> bool:
+        """Whether setting its level would make this logger. Raises ConnectError where that is refused."""
+        if name.lower() == ROOT or name in _loggers():
+            return False
+        if len(name) > _NAME_MAX:
+            text = f"The name of a logger has at most {_NAME_MAX} characters."
+            raise ConnectError(HTTPStatus.BAD_REQUEST, text)
+        if len(self._made) >= self._made_max:
+            text = f"Logger {name} does not exist, and {self._made_max} others were made for their levels."
+            raise ConnectError(HTTPStatus.BAD_REQUEST, text)
+        return True
 
     def _of(self, known: logging.Logger) -> LoggerLevel:
         return LoggerLevel(level_name(known.getEffectiveLevel()), self._modified.get(known.name))

@@ -24,7 +24,7 @@ from sparkmirror.connect.worker_file import WorkerFile
 from sparkmirror.connectors.internal_topics import ensure_topics
 from sparkmirror.connectors.periodic import persist
 from sparkmirror.domain.assignment import slots_share
-from sparkmirror.domain.connect import NotLeaderError
+from sparkmirror.domain.connect import ConnectError, NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.leader_election import Membership
 from sparkmirror.kafka.admin import Admin
@@ -254,7 +254,10 @@ class WorkerNode:
 
     def _take_config_events(self) -> None:
         for level in self._configs.poll(_POLL_S):
-            self._levels.set(level.logger, level.level)
+            try:
+                self._levels.set(level.logger, level.level)
+            except (ConnectError, KeyError) as error:
+                _log.warning("a level of the config topic is not set: %s", error)
         if self._configs.configs is not self._seen_configs:
             self._seen_configs = self._configs.configs
             self._wake()

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 import pytest
 
 from sparkmirror.connect.logger_levels import LoggerLevel, LogLevels
+from sparkmirror.domain.connect import ConnectError
 
 TOP = "test_log_levels"
 
@@ -55,3 +56,16 @@ def test_the_root_covers_all_loggers(levels: LogLevels) -> None:
 def test_an_unknown_level_is_refused(levels: LogLevels) -> None:
     with pytest.raises(KeyError):
         levels.set(TOP, "LOUD")
+
+
+def test_strangers_cant_fill_the_memory_with_names(levels: LogLevels) -> None:
+    bounded = LogLevels(made_max=3)
+    made = [f"{TOP}-made-{number}" for number in range(4)]
+    for name in (*made[:3], made[0], TOP):  # one that exists takes no place
+        bounded.set(name, "WARN")
+    before = len(logging.Logger.manager.loggerDict)
+    for name in (made[3], "a." * 200):
+        with pytest.raises(ConnectError):
+            bounded.set(name, "WARN")
+    assert len(logging.Logger.manager.loggerDict) == before
+    assert bounded.set(TOP, "INFO") == levels.set(TOP, "WARN")

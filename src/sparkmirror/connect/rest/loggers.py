@@ -55,6 +55,7 @@ class LoggersResource:
             raise bad_request("Desired 'level' parameter was not specified in request.")
         if not is_level(level):
             raise ConnectError(HTTPStatus.NOT_FOUND, f"invalid log level '{level}'.")
+        self._levels.require_place(name)
         scope = (first(request, "scope") or _WORKER).lower()
         if scope == _CLUSTER:
             return await self._calls.run_on_leader(
