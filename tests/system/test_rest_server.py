@@ -12,6 +12,7 @@ import pytest
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config.properties import Properties
+from sparkmirror.connect.rest.connections import TimeoutProtocol
 from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.connect import ConnectError, Health
@@ -192,6 +193,17 @@ def test_browsers_run_nothing_but_what_the_page_of_the_api_holds() -> None:
             assert "frame-ancestors 'none'" in policy
             assert "unsafe" not in policy
             assert ("script-src 'sha256-" in policy) == (path == "/docs")
+
+
+def test_a_connection_too_many_is_refused_with_the_same_headers() -> None:
+    class Full(TimeoutProtocol):
+        connections_max = 1
+
+    with serving(MemoryHerder(), limits=TimeLimits(Full)) as url:
+        answer = get(url, "/")
+    assert error(answer) == (503, "Too many connections")
+    assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    assert answer.headers["Content-Security-Policy"].startswith("default-src 'none'; ")
 
 
 def test_port_in_use_is_an_error() -> None:

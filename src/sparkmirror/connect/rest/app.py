@@ -15,7 +15,7 @@ from sparkmirror.connect.rest.authentication import Authentication
 from sparkmirror.connect.rest.browser_requests import BrowserRequests
 from sparkmirror.connect.rest.connector_plugins import Plugins, PluginsResource
 from sparkmirror.connect.rest.connectors import ConnectorsResource
-from sparkmirror.connect.rest.dispatch import Endpoint
+from sparkmirror.connect.rest.dispatch import CaughtErrors, Endpoint
 from sparkmirror.connect.rest.failed_logins import FailedLogins
 from sparkmirror.connect.rest.forwarding import Forwarder
 from sparkmirror.connect.rest.herder_calls import LEADER_FOUND_S, HerderCalls
@@ -111,7 +111,7 @@ def _around(app: ASGIApp, settings: RestSettings) -> ASGIApp:
 
 def guarded(app: ASGIApp, settings: RestSettings) -> ASGIApp:
     """Refuses what pages of other sites send, and keeps browsers from guessing types."""
-    return SafeContent(BrowserRequests(app, settings.own_hosts, settings.allowed_origins))
+    return SafeContent(CaughtErrors(BrowserRequests(app, settings.own_hosts, settings.allowed_origins)))
 
 
 def _router(served: Sequence[Route]) -> ASGIApp:

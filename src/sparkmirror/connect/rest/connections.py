@@ -10,17 +10,21 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import h11
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from sparkmirror.connect.rest.authentication import PEER_NAME
 from sparkmirror.connect.rest.response_headers import SAFE_HEADERS
-from sparkmirror.connect.rest.responses import json_bytes
+from sparkmirror.connect.rest.responses import error_response, json_bytes
+from sparkmirror.domain.connect import ConnectError
 
 REQUEST_COMPLETE_S: Final = 30.0
 """From the start of the connection, or from the end of the idle time after a response."""
 RESPONSE_RECEIVED_S: Final = 120.0
 """Longer than any request takes."""
 KEPT_IDLE_S: Final = 30
+CONNECTIONS_MAX: Final = 1000
+"""Per listener; more get a 503."""
 _PIECE_BYTES: Final = 4096
 """Taken at a time: a chunk of one byte costs as much as one of many, and has 6 bytes."""
 
@@ -30,9 +34,12 @@ class TimeoutProtocol(H11Protocol):
 
     request_complete_s = REQUEST_COMPLETE_S
     response_received_s = RESPONSE_RECEIVED_S
+    connections_max = CONNECTIONS_MAX
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._served: ASGIApp = self.app
+        self.app = self._limited  # uvicorn's own limit responds with a text, without headers
         self._deadline: asyncio.TimerHandle | None = None
         self._responding: RequestResponseCycle | None = None
         self._unread = bytearray()
@@ -44,6 +51,10 @@ class TimeoutProtocol(H11Protocol):
         if certificate is not None:
             self.app_state = {**self.app_state, PEER_NAME: _subject(certificate)}
         self._drop_after(self.request_complete_s)
+
+    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
+        is_full = max(len(self.connections), len(self.tasks)) >= self.connections_max
+        await (_too_many if is_full else self._served)(scope, receive, send)
 
     def data_received(self, data: bytes) -> None:
         """Take it in pieces, between which others are served."""
@@ -127,6 +138,12 @@ class TimeoutProtocol(H11Protocol):
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
+
+
+async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
+    response = error_response(ConnectError(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections"))
+    response.headers.update({"Connection": "close", **SAFE_HEADERS})
+    await response(scope, receive, send)
 
 
 def _subject(certificate: bytes) -> str:

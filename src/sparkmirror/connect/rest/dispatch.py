@@ -13,7 +13,7 @@ from typing import Final
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparkmirror.connect.rest.authentication import READING, login_of
 from sparkmirror.connect.rest.responses import error_response, http_error
@@ -67,11 +67,8 @@ class Endpoint:
             return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, "Request timed out"))
         except ClientDisconnect:
             return error_response(ConnectError(HTTPStatus.BAD_REQUEST, "The client left within its request"))
-        except Exception:
-            number = secrets.token_hex(4)
-            logger.exception("%s %s failed, error %s", request.method, request.scope["path"], number)
-            message = f"Unexpected error {number}: see the worker's log"
-            return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message))
+        except Exception as error:  # noqa: BLE001 - the log has it
+            return _unexpected(request.scope, error)
 
     def _negotiated(self, request: Request) -> Handler:
         handler = self._handlers.get(request.method)
@@ -87,6 +84,35 @@ class Endpoint:
     async def _options(self, _request: Request) -> Response:
         verbs = sorted(self._handlers)
         return Response(", ".join(verbs), media_type="text/plain", headers={"Allow": ",".join(verbs)})
+
+
+class CaughtErrors:
+    """Responds to an unexpected error around the endpoints as they do: the server would with a text."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        has_begun = False
+
+        async def send_noting(message: Message) -> None:
+            nonlocal has_begun
+            has_begun = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, send_noting)
+        except Exception as error:
+            if has_begun:
+                raise
+            await _unexpected(scope, error)(scope, receive, send)
+
+
+def _unexpected(scope: Scope, error: Exception) -> Response:
+    number = secrets.token_hex(4)
+    logger.error("%s %s failed, error %s", scope["method"], scope["path"], number, exc_info=error)
+    message = f"Unexpected error {number}: see the worker's log"
+    return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message))
 
 
 def _is_json(request: Request) -> bool:

@@ -11,10 +11,11 @@ from starlette.types import ASGIApp
 
 from sparkmirror.connect.rest.app import guarded, not_found
 from sparkmirror.connect.rest.authentication import Authentication
-from sparkmirror.connect.rest.dispatch import Endpoint
+from sparkmirror.connect.rest.dispatch import CaughtErrors, Endpoint
 from sparkmirror.connect.rest.failed_logins import FailedLogins
 from sparkmirror.connect.rest.login_settings import LoginSettings, accepted_logins
 from sparkmirror.connect.rest.paths import CanonicalPaths
+from sparkmirror.connect.rest.response_headers import SafeContent
 from sparkmirror.connect.rest.responses import json_response
 from sparkmirror.connect.rest.rest_settings import RestSettings
 from sparkmirror.connect.rest.worker_info import Metrics, metrics_response
@@ -44,7 +45,7 @@ def mirror_app(
 
 def metrics_app(metrics: Metrics, is_started: Callable[[], bool]) -> ASGIApp:
     """`/metrics` and `/health` only, by whatever name the host is addressed."""
-    return _routed(_reports(metrics, is_started))
+    return SafeContent(CaughtErrors(_routed(_reports(metrics, is_started))))
 
 
 def _reports(metrics: Metrics, is_started: Callable[[], bool]) -> list[Route]:

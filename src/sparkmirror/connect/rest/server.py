@@ -18,8 +18,6 @@ from sparkmirror.connect.rest.tls import RestTls, ServerContext
 
 logger = logging.getLogger(__name__)
 
-_CONNECTIONS_MAX: Final = 1000
-"""Per listener; more get a 503."""
 _STOP_TIMEOUT_S: Final = 3
 
 
@@ -126,7 +124,6 @@ def _config(app: ASGIApp, at: Bound, tls: RestTls | None, protocol: type[Timeout
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        limit_concurrency=_CONNECTIONS_MAX,
         timeout_keep_alive=KEPT_IDLE_S,
         timeout_graceful_shutdown=_STOP_TIMEOUT_S,
         ssl_context_factory=None if context is None else lambda _config, _default: context,
