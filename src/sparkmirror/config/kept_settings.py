@@ -29,6 +29,7 @@ class _Written:
 
     settings: tuple[tuple[str, str], ...]
     providers: Mapping[str, Provider] = field(compare=False)
+    roots: tuple[str, ...] = ()
 
     def read(self, parse: Callable[[Properties, Values], T]) -> T:
         return self._read(parse, self.providers)
@@ -38,7 +39,8 @@ class _Written:
         return self._read(parse, dict.fromkeys(self.providers, _Nothing()))
 
     def _read(self, parse: Callable[[Properties, Values], T], providers: Mapping[str, Provider]) -> T:
-        properties = resolved(Properties(dict(self.settings)), providers)
+        written = Properties(dict(self.settings)).confined(self.roots)
+        properties = resolved(written, providers)
         return parse(properties, ADMIN.parse(properties))
 
 
@@ -102,4 +104,6 @@ def tls_of(properties: Properties, tls: TlsSettings) -> TlsSettings:
 
 def _written(own: Properties) -> _Written | None:
     providers = own.providers
-    return _Written(tuple(sorted(own.as_written().items())), providers) if providers else None
+    if not providers:
+        return None
+    return _Written(tuple(sorted(own.as_written().items())), providers, own.roots(*own))

@@ -4,9 +4,7 @@ A value keeps the key under which it was written. `A.consumer.fetch.max.bytes` e
 `fetch.max.bytes`, but an error about it names the key in the file.
 """
 
-import os
 import re
-import stat
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,6 +13,7 @@ from typing import Final, Protocol
 import javaproperties
 
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.files import NamedFile
 
 HIDDEN: Final = "[hidden]"
 
@@ -60,6 +59,8 @@ class Property:
     shown: str
     text: str | None = None
     providers: Mapping[str, Provider] | None = None
+    roots: tuple[str, ...] = ()
+    """The folders below which a file that the value names must lie; anywhere without any."""
 
     def __repr__(self) -> str:
         return f"Property({self.origin}={self.shown})"
@@ -144,6 +145,15 @@ class Properties(Mapping[str, str]):
         every = (entry.providers for entry in self._entries.values() if entry.providers is not None)
         return {name: provider for providers in every for name, provider in providers.items()}
 
+    def confined(self, roots: tuple[str, ...]) -> "Properties":
+        """The same entries, whose files must lie below one of these folders."""
+        return _of({key: replace(entry, roots=roots) for key, entry in self._entries.items()})
+
+    def roots(self, *keys: str) -> tuple[str, ...]:
+        """The folders below which files of these entries must lie; of the first entry that has any."""
+        found = (self._entries[key].roots for key in keys if key in self._entries)
+        return next(filter(None, found), ())
+
     def as_written(self) -> Mapping[str, str]:
         """The values with their placeholders."""
         return {
@@ -178,26 +188,20 @@ def read_text(path: Path) -> str:
     return _decode(content)
 
 
-def read_regular_file(path: Path) -> bytes:
+def read_regular_file(path: Path | NamedFile) -> bytes:
     """Read a file that somebody else may have named. Raises ConfigError for a device and above 1 MiB."""
+    named = path if isinstance(path, NamedFile) else NamedFile(str(path))
     try:
-        # Opening a pipe would otherwise wait for its writer.
-        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise ConfigError(str(path), None, "is not a regular file")
-            content = file.read(FILE_BYTES_MAX + 1)
+        return named.read(FILE_BYTES_MAX)
     except OSError as error:
-        raise ConfigError(str(path), None, error.strerror or str(error)) from error
-    except ValueError as error:
-        raise ConfigError(repr(str(path)), None, "is not a path") from error  # it has a null character
-    if len(content) > FILE_BYTES_MAX:
-        raise ConfigError(str(path), None, f"is larger than {FILE_BYTES_MAX} bytes")
-    return content
+        shown = named.path if named.path.isprintable() else repr(named.path)
+        raise ConfigError(shown, None, error.strerror or str(error)) from error
 
 
-def read_regular_properties(path: Path) -> Properties:
+def read_regular_properties(path: Path | NamedFile) -> Properties:
     """Read a file like `read_properties`, under the limits of `read_regular_file`."""
-    return parse_properties(_decode(read_regular_file(path)), str(path))
+    name = path.path if isinstance(path, NamedFile) else str(path)
+    return parse_properties(_decode(read_regular_file(path)), name)
 
 
 def parse_properties(text: str, name: str) -> Properties:

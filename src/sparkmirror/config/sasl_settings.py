@@ -35,6 +35,7 @@ _RETRIEVERS: Final = (
     "JwtBearerJwtRetriever",
 )
 _ASSERTION: Final = "sasl.oauthbearer.assertion"
+_ASSERTION_FILES: Final = ("file", "private.key.file", "template.file")
 _ALGORITHMS: Final = ("RS256", "ES256")
 _SCHEMES: Final = ("http", "https", "file")
 _SERVICE: Final = "sasl.kerberos.service.name"
@@ -97,7 +98,7 @@ def _token_source(properties: Properties, values: Values, options: Mapping[str, 
         url,
         scope=str(values["sasl.oauthbearer.scope"] or options.get("scope", "")) or None,
         extensions=_extensions(options, "extension_"),
-        tls=_tls_of_endpoint(options),
+        tls=_tls_of_endpoint(options, properties.roots(_JAAS)),
     )
     if retriever == "JwtBearerJwtRetriever":
         return replace(source, assertion=_assertion(properties, values))
@@ -120,9 +121,9 @@ def _extensions(options: Mapping[str, str], prefix: str) -> tuple[tuple[str, str
     return tuple((name.removeprefix(prefix), text) for name, text in found if name.startswith(prefix))
 
 
-def _tls_of_endpoint(options: Mapping[str, str]) -> TlsSettings | None:
+def _tls_of_endpoint(options: Mapping[str, str], roots: tuple[str, ...]) -> TlsSettings | None:
     """From `ssl.*` among the login module's options, as Java has it."""
-    own = Properties(options).starting("ssl.")
+    own = Properties(options).starting("ssl.").confined(roots)
     return tls_settings(own, ADMIN.parse(own)) if own else None
 
 
@@ -148,6 +149,7 @@ def _assertion(properties: Properties, values: Values) -> Assertion:
         expires_s=values.integer(f"{_ASSERTION}.claim.exp.seconds"),
         valid_before_s=values.integer(f"{_ASSERTION}.claim.nbf.seconds"),
         has_id=values.boolean(f"{_ASSERTION}.claim.jti.include"),
+        roots=properties.roots(*(f"{_ASSERTION}.{name}" for name in _ASSERTION_FILES)),
     )
 
 
@@ -184,12 +186,14 @@ def _kerberos_login(properties: Properties, values: Values, options: Mapping[str
         for name in ("keyTab", "principal"):
             if not options.get(name):
                 raise properties.error(_JAAS, f"lacks the option {name}, which useKeyTab=true needs")
-        return KerberosLogin(service, options["principal"], options["keyTab"].removeprefix("FILE:"))
+        keytab = options["keyTab"].removeprefix("FILE:")
+        return KerberosLogin(service, options["principal"], keytab, roots=properties.roots(_JAAS))
     if not _is_on(options, "useTicketCache"):
         raise properties.error(
             _JAAS, "lacks useKeyTab=true or useTicketCache=true: nobody is asked for a password"
         )
-    return KerberosLogin(service, options.get("principal"), ticket_cache=options.get("ticketCache"))
+    cache = options.get("ticketCache")
+    return KerberosLogin(service, options.get("principal"), ticket_cache=cache, roots=properties.roots(_JAAS))
 
 
 def _is_on(options: Mapping[str, str], name: str) -> bool:

@@ -105,7 +105,8 @@ def _store(properties: Properties, values: Values, option: str, text: str | None
     if kind == "PEM" and password is not None:
         reason = "a PEM store has no password; that of a key is ssl.key.password"
         raise properties.error(f"{option}.password", reason)
-    return Store(option, kind, None if location is None else str(location), text, password)
+    roots = properties.roots(f"{option}.location")
+    return Store(option, kind, None if location is None else str(location), text, password, roots)
 
 
 def _secret(values: Values, name: str) -> str | None:

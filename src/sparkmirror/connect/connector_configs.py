@@ -6,6 +6,7 @@ from sparkmirror.config.client_layers import worker_client
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.config.worker_settings import WorkerSettings
+from sparkmirror.connect.rest_limits import allowed_folders
 from sparkmirror.connectors.connector_settings import mirror_source_enabled
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig, source_config
 from sparkmirror.domain.connect import ConnectorConfig
@@ -23,8 +24,9 @@ class ConnectorSettings:
         self._providers = configured_providers(worker, environment)
 
     def resolved(self, config: ConnectorConfig) -> Properties:
-        """Replace the config's placeholders. Raises ConfigError."""
-        return resolved(Properties(config), self._providers)
+        """Replace the config's placeholders. Raises ConfigError. Its files lie below the worker's folders."""
+        written = Properties(config).confined(allowed_folders(self.worker))
+        return resolved(written, self._providers)
 
     def source(self, config: ConnectorConfig) -> tuple[FlowWorker, SourceConfig]:
         """Parse a MirrorSourceConnector's config. Raises ConfigError for other classes and bad values."""

@@ -36,8 +36,13 @@ def require_allowed(connector: Properties, worker: Properties) -> None:
         if key.endswith(_URLS) and connector[key].strip() not in _items(worker, ALLOWED_URLS):
             raise connector.error(key, f"is none of the worker's {ALLOWED_URLS}")
         for path in _files_of(key, connector[key]):
-            if path and not _is_below(path, _items(worker, ALLOWED_PATHS)):
+            if path and not _is_below(path, allowed_folders(worker)):
                 raise connector.error(key, f"is not below a folder of the worker's {ALLOWED_PATHS}")
+
+
+def allowed_folders(worker: Properties) -> tuple[str, ...]:
+    """The folders below which files of REST configs lie. They are looked at again when a file is opened."""
+    return tuple(filter(None, _items(worker, ALLOWED_PATHS)))
 
 
 def _files_of(key: str, value: str) -> Iterator[str]:
@@ -53,7 +58,7 @@ def _is_below(path: str, folders: tuple[str, ...]) -> bool:
     if "\0" in path:
         return False
     real = os.path.realpath(path)
-    roots = [os.path.realpath(folder) for folder in folders if folder]
+    roots = [os.path.realpath(folder) for folder in folders]
     return any(os.path.commonpath((real, root)) == root for root in roots)
 
 

@@ -34,6 +34,7 @@ from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop, Reactions
 from sparkmirror.domain.option_fields import filled
 from sparkmirror.domain.preserving import Preserving
+from sparkmirror.files import NamedFile
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy
@@ -60,7 +61,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         offset_syncs_on_source=_are_syncs_on_source(values),
         copying=_copy_settings(connector, values, policy),
         rate_limits=_rate_limits(connector, values),
-        sync_users=_users_file(values),
+        sync_users=_users_file(connector, values),
         sync_accounts_interval_s=_accounts_interval_s(connector, values),
         preserved_topics=_preserved_topics(values),
     )
@@ -194,13 +195,14 @@ def _topic_rate(connector: Properties, item: str) -> tuple[str, int]:
     return pattern, int(rate)
 
 
-def _users_file(values: Values) -> str | None:
-    return None if values["sync.users"] is None else values.string("sync.users").strip() or None
+def _users_file(connector: Properties, values: Values) -> NamedFile | None:
+    path = "" if values["sync.users"] is None else values.string("sync.users").strip()
+    return NamedFile(path, connector.roots("sync.users")) if path else None
 
 
 def _accounts_interval_s(connector: Properties, values: Values) -> float | None:
     """The interval of ACLs, whether those are synced or not."""
-    is_wanted = values.boolean("sync.quotas") or _users_file(values) is not None
+    is_wanted = values.boolean("sync.quotas") or _users_file(connector, values) is not None
     return _seconds(connector, values, "sync.topic.acls") if is_wanted else None
 
 

@@ -30,6 +30,8 @@ class Assertion:
     expires_s: int = 300
     valid_before_s: int = 60
     has_id: bool = False
+    roots: tuple[str, ...] = ()
+    """The folders below which its files must lie; anywhere without any."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -78,6 +80,8 @@ class KerberosLogin:
     principal: str | None = None
     keytab: str | None = None
     ticket_cache: str | None = None
+    roots: tuple[str, ...] = ()
+    """The folders below which both files must lie; anywhere without any."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

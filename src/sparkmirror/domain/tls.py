@@ -20,6 +20,8 @@ class Store:
     location: str | None = None
     text: str | None = None
     password: str | None = None
+    roots: tuple[str, ...] = ()
+    """The folders below which the file must lie; anywhere without any."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

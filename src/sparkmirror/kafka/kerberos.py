@@ -3,12 +3,16 @@
 MIT's library gets a ticket by itself with a key table, and a new one when it has expired.
 """
 
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, Final
 
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.domain.sasl import KerberosLogin
+from sparkmirror.files import NamedFile
 
 HOW_TO_INSTALL: Final = "GSSAPI needs gssapi: pip install sparkmirror[gssapi]"
 
@@ -26,8 +30,12 @@ class Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no 
         self._is_done = self._is_authenticated = False
         self.auth_id = f"{login.service}@{host}"
         try:
-            self._client_ctx = _context(gssapi, login, self.auth_id)
-            self._next_token = self._client_ctx.step(None)
+            with _opened(login) as store:
+                self._client_ctx = _context(gssapi, login, store, self.auth_id)
+                self._next_token = self._client_ctx.step(None)
+        except OSError as error:
+            text = f"can't read {_file(login)}: {error.strerror}"
+            raise AuthenticationError(text) from error
         except self._errors as error:
             raise AuthenticationError(
                 f"gets no Kerberos ticket for {self.auth_id} by {_source(login)}: {_reason(error)}"
@@ -40,20 +48,44 @@ class Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no 
             raise AuthenticationError(f"sent what is no answer of GSSAPI: {_reason(error)}") from error
 
 
-def _context(gssapi: Any, login: KerberosLogin, service: str) -> Any:
+@contextmanager
+def _opened(login: KerberosLogin) -> Iterator[Mapping[str, str]]:
+    """Where the library finds keys and tickets. A file that must lie below a folder is opened here."""
+    file = _file(login)
+    if file is None:
+        yield {}
+        return
+    if not login.roots:
+        yield _store(login, file)
+        return
+    number = NamedFile(file, login.roots).opened()
+    try:
+        yield _store(login, f"/dev/fd/{number}")
+    finally:
+        os.close(number)
+
+
+def _store(login: KerberosLogin, file: str) -> Mapping[str, str]:
+    if login.keytab is None:
+        return {"ccache": f"FILE:{file}"}
+    # A cache of its own for each principal and key table, in memory: the default one may be another's.
+    cache = f"{abs(hash((login.principal, login.keytab))):x}"
+    return {"client_keytab": f"FILE:{file}", "ccache": f"MEMORY:sparkmirror-{cache}"}
+
+
+def _file(login: KerberosLogin) -> str | None:
+    return login.ticket_cache if login.keytab is None else login.keytab
+
+
+def _context(gssapi: Any, login: KerberosLogin, store: Mapping[str, str], service: str) -> Any:
     kerberos = gssapi.MechType.kerberos
     name = gssapi.Name(service, name_type=gssapi.NameType.hostbased_service).canonicalize(kerberos)
     principal = None
     if login.principal is not None:
         principal = gssapi.Name(login.principal, name_type=gssapi.NameType.kerberos_principal)
-    store = {}
-    if login.keytab is not None:
-        # A cache of its own for each principal and key table, in memory: the default one may be another's.
-        cache = f"{abs(hash((login.principal, login.keytab))):x}"
-        store = {"client_keytab": f"FILE:{login.keytab}", "ccache": f"MEMORY:sparkmirror-{cache}"}
-    elif login.ticket_cache is not None:
-        store = {"ccache": f"FILE:{login.ticket_cache}"}
-    credentials = gssapi.Credentials(name=principal, usage="initiate", mechs=[kerberos], store=store or None)
+    credentials = gssapi.Credentials(
+        name=principal, usage="initiate", mechs=[kerberos], store=dict(store) or None
+    )
     return gssapi.SecurityContext(name=name, creds=credentials, usage="initiate", mech=kerberos)
 
 

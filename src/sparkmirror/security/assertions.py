@@ -2,7 +2,6 @@
 
 import json
 import uuid
-from pathlib import Path
 from typing import Any, Final
 
 import jwt
@@ -11,6 +10,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.domain.sasl import Assertion
+from sparkmirror.files import NamedFile
 
 _BYTES_MAX: Final = 1 << 20
 
@@ -18,7 +18,7 @@ _BYTES_MAX: Final = 1 << 20
 def assertion_of(settings: Assertion, now: float) -> str:
     """A ready one from its file, or one made and signed now. Raises AuthenticationError without a secret."""
     if settings.file is not None:
-        return _read(settings.file).decode("ascii", "replace").strip()
+        return _read(settings.file, settings.roots).decode("ascii", "replace").strip()
     template = _template(settings)
     seconds = int(now)
     times = {"iat": seconds, "exp": seconds + settings.expires_s, "nbf": seconds - settings.valid_before_s}
@@ -32,7 +32,7 @@ def _template(settings: Assertion) -> dict[str, dict[str, Any]]:
     if settings.template_file is None:
         return {}
     try:
-        found = json.loads(_read(settings.template_file))
+        found = json.loads(_read(settings.template_file, settings.roots))
     except ValueError as error:
         raise AuthenticationError(f"the template {settings.template_file} is no JSON") from error
     if not isinstance(found, dict) or not all(isinstance(part, dict) for part in found.values()):
@@ -45,7 +45,7 @@ def _signed(settings: Assertion, claims: dict[str, Any], header: dict[str, Any])
     assert file is not None, "without a ready assertion there is a key"
     password = None if settings.passphrase is None else settings.passphrase.encode()
     try:
-        key: Any = load_pem_private_key(_read(file), password)
+        key: Any = load_pem_private_key(_read(file, settings.roots), password)
         return jwt.encode(claims, key, settings.algorithm, header)
     except (ValueError, TypeError, UnsupportedAlgorithm, jwt.PyJWTError) as error:
         remedy = "check it, and the passphrase and algorithm of sasl.oauthbearer.assertion"
@@ -53,12 +53,8 @@ def _signed(settings: Assertion, claims: dict[str, Any], header: dict[str, Any])
         raise AuthenticationError(text) from error
 
 
-def _read(file: str) -> bytes:
-    """A file that may be a user's choice: no device, and at most 1 MiB."""
-    path = Path(file)
+def _read(file: str, roots: tuple[str, ...]) -> bytes:
     try:
-        if not path.is_file() or path.stat().st_size > _BYTES_MAX:
-            raise AuthenticationError(f"the file {file} is missing, or no regular file of up to 1 MiB")
-        return path.read_bytes()
+        return NamedFile(file, roots).read(_BYTES_MAX)
     except OSError as error:
-        raise AuthenticationError(f"the file {file} can't be read") from error
+        raise AuthenticationError(f"the file {file} can't be read: {error.strerror}") from error

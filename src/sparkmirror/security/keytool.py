@@ -4,7 +4,8 @@ import os
 import secrets
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -25,15 +26,29 @@ class Converted(NamedTuple):
     password: str
 
 
-def certificates(location: str, password: str | None) -> str:
+def certificates(store: bytes, password: str | None) -> str:
     """All certificates of a JKS store, as PEM. Raises KeytoolError."""
     given = [] if password is None else ["-storepass:env", _STORE]
-    return _run(["-list", "-rfc", "-keystore", location, *given], {_STORE: password})
+    with _as_file(store) as location:
+        return _run(["-list", "-rfc", "-keystore", location, *given], {_STORE: password})
 
 
-def as_pkcs12(location: str, password: str | None, key_password: str | None) -> Converted:
+def as_pkcs12(store: bytes, password: str | None, key_password: str | None) -> Converted:
     """The first key of a JKS store with its certificates. Raises KeytoolError."""
-    store = {_STORE: password or ""}
+    with _as_file(store) as location:
+        return _converted(location, {_STORE: password or ""}, key_password)
+
+
+@contextmanager
+def _as_file(store: bytes) -> Iterator[str]:
+    """What was read, not what is there now. Its keys are encrypted; this user alone can read it."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "store.jks")
+        file.write_bytes(store)
+        yield str(file)
+
+
+def _converted(location: str, store: Mapping[str, str], key_password: str | None) -> Converted:
     source = ["-srckeystore", location, "-srcstoretype", "JKS", "-srcstorepass:env", _STORE]
     if key_password is not None:
         source += ["-srcalias", _alias_of_key(location, store), "-srckeypass:env", _KEY]
@@ -46,7 +61,7 @@ def as_pkcs12(location: str, password: str | None, key_password: str | None) -> 
         return Converted(file.read_bytes(), copy)
 
 
-def _alias_of_key(location: str, passwords: Mapping[str, str | None]) -> str:
+def _alias_of_key(location: str, passwords: Mapping[str, str]) -> str:
     listed = _run(["-list", "-keystore", location, "-storepass:env", _STORE], passwords)
     for line in listed.splitlines():
         if "PrivateKeyEntry" in line:
@@ -54,7 +69,7 @@ def _alias_of_key(location: str, passwords: Mapping[str, str | None]) -> str:
     raise KeytoolError("it holds no key")
 
 
-def _run(arguments: Sequence[str], passwords: Mapping[str, str | None]) -> str:
+def _run(arguments: Sequence[str], passwords: Mapping[str, str | None] | Mapping[str, str]) -> str:
     keytool = Path(find_java().executable).with_name("keytool")
     known = {name: text for name, text in passwords.items() if text is not None}
     command = [str(keytool), *arguments, "-J-Duser.language=en"]

@@ -3,11 +3,11 @@
 JKS and PKCS12 are told apart by content, whichever of them is configured, as the JRE does.
 """
 
-from pathlib import Path
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import Store
+from sparkmirror.files import NamedFile
 from sparkmirror.security import keytool
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
@@ -35,7 +35,7 @@ def read_keys(store: Store, key_password: str | None) -> Keys:
             return Keys(_text(store, data), key_password)
         case "JKS":
             try:
-                converted = keytool.as_pkcs12(str(store.location), store.password, key_password)
+                converted = keytool.as_pkcs12(data, store.password, key_password)
             except keytool.KeytoolError as error:
                 raise _refused(store, str(error)) from error
             return _keys_of_pkcs12(store, converted.data, converted.password)
@@ -53,7 +53,7 @@ def read_trusted(store: Store) -> str:
             return _text(store, data)
         case "JKS":
             try:
-                return keytool.certificates(str(store.location), store.password)
+                return keytool.certificates(data, store.password)
             except keytool.KeytoolError as error:
                 raise _refused(store, str(error)) from error
         case _:
@@ -61,13 +61,10 @@ def read_trusted(store: Store) -> str:
 
 
 def _read(store: Store) -> bytes:
-    file = Path(str(store.location))
     try:
-        if not file.is_file():
-            raise _refused(store, "There is no such file")
-        if file.stat().st_size > _BYTES_MAX:
-            raise _refused(store, f"It has more than {_BYTES_MAX} bytes")
-        return file.read_bytes()
+        return NamedFile(str(store.location), store.roots).read(_BYTES_MAX)
+    except FileNotFoundError as error:
+        raise _refused(store, "There is no such file") from error
     except OSError as error:
         raise _refused(store, f"Can't be read: {error.strerror}") from error
 

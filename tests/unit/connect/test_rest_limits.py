@@ -1,19 +1,27 @@
 """What a REST config may name: modules and files that the worker's file allows."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from sparkmirror.config.client_layers import source_admin
 from sparkmirror.config.client_options import SHARED_NAMES
 from sparkmirror.config.connector_options import CONNECTORS
 from sparkmirror.config.properties import Properties
+from sparkmirror.config.providers import user_names
 from sparkmirror.config.worker_settings import worker_settings
+from sparkmirror.connect.connector_configs import ConnectorSettings
 from sparkmirror.connect.connector_factory import ConnectorFactory
 from sparkmirror.connect.rest_limits import require_allowed
 from sparkmirror.connect.validation import plugin_config_keys, validate
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectError
-from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.errors import AuthenticationError, ConfigError
+from sparkmirror.security.assertions import assertion_of
+from sparkmirror.security.tls_context import client_context
+from tests.support.certificates import authority
 from tests.unit.connect.test_herder import WORKER
 
 CONFIG = {
@@ -84,6 +92,94 @@ def test_stores_and_assertions_are_such_files(key: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
         require_allowed(connector, Properties())
     require_allowed(connector, Properties({"connector.allowed.paths": str(tmp_path)}))
+
+
+CLUSTER = "source.cluster."
+OAUTH = {
+    f"{CLUSTER}security.protocol": "SASL_SSL",
+    f"{CLUSTER}sasl.mechanism": "OAUTHBEARER",
+    f"{CLUSTER}sasl.oauthbearer.token.endpoint.url": "https://idp.example/token",
+}
+JWT = "org.apache.kafka.common.security.oauthbearer.JwtBearerJwtRetriever"
+BEARER = {
+    f"{CLUSTER}sasl.jaas.config": "OAuthBearerLoginModule required;",
+    f"{CLUSTER}sasl.oauthbearer.jwt.retriever.class": JWT,
+}
+
+
+def users_of(config: dict[str, str], worker: Properties) -> object:
+    _, source = ConnectorSettings(worker, worker_settings(worker), {}).source(config)
+    assert source.settings.sync_users is not None
+    return user_names(source.settings.sync_users)
+
+
+def connection_of(config: dict[str, str], worker: Properties) -> ConnectionSettings:
+    return source_admin(ConnectorSettings(worker, worker_settings(worker), {}).resolved(config))
+
+
+def context_of(config: dict[str, str], worker: Properties) -> object:
+    tls = connection_of(config, worker).tls
+    assert tls is not None
+    return client_context(tls.current())
+
+
+def assertion_by(config: dict[str, str], worker: Properties) -> object:
+    sasl = connection_of(config, worker).sasl
+    assert sasl is not None
+    source = sasl.current().token
+    assert source is not None
+    assert source.assertion is not None
+    return assertion_of(source.assertion, 0.0)
+
+
+def context_of_endpoint(config: dict[str, str], worker: Properties) -> object:
+    sasl = connection_of(config, worker).sasl
+    assert sasl is not None
+    source = sasl.current().token
+    assert source is not None
+    assert source.tls is not None
+    return client_context(source.tls)
+
+
+TLS = {f"{CLUSTER}security.protocol": "SSL", f"{CLUSTER}ssl.truststore.type": "PEM"}
+ENDPOINT = 'clientId="c" clientSecret="s" ssl.truststore.type=PEM ssl.truststore.location="FILE"'
+
+
+@pytest.mark.parametrize(
+    ("config", "read"),
+    [
+        ({"sync.users": "FILE"}, users_of),
+        ({**TLS, f"{CLUSTER}ssl.truststore.location": "FILE"}, context_of),
+        ({**TLS, "admin.ssl.truststore.location": "FILE"}, context_of),
+        ({**OAUTH, **BEARER, f"{CLUSTER}sasl.oauthbearer.assertion.file": "FILE"}, assertion_by),
+        ({**OAUTH, f"{CLUSTER}sasl.jaas.config": f"a.Module required {ENDPOINT};"}, context_of_endpoint),
+    ],
+)
+def test_a_file_that_became_a_link_after_the_check_is_not_read(
+    config: dict[str, str],
+    read: Callable[[dict[str, str], Properties], object],
+    tmp_path: Path,
+) -> None:
+    allowed, secret = tmp_path / "allowed", tmp_path / "secret"
+    allowed.mkdir()
+    file = allowed / "file"
+    authority_pem = authority("own").certificate_pem()
+    for path in (file, secret):
+        path.write_text(authority_pem)
+    limits = {
+        "connector.allowed.paths": str(allowed),
+        "sasl.oauthbearer.allowed.urls": "https://idp.example/token",
+    }
+    written = {key: text.replace("FILE", str(file)) for key, text in config.items()}
+    worker = Properties(WORKER | limits)
+    ConnectorFactory(worker, worker_settings(worker), {}, NotImplemented, NotImplemented).prepared(
+        {**CONFIG, **written}
+    )
+    assert read({**CONFIG, **written}, worker)
+    file.unlink()
+    file.symlink_to(secret)
+    with pytest.raises((ConfigError, AuthenticationError), match="not below a folder that is allowed"):
+        read({**CONFIG, **written}, worker)
 
 
 def test_stores_of_a_token_endpoint_are_such_files(tmp_path: Path) -> None:

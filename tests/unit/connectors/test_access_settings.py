@@ -7,6 +7,7 @@ from sparkmirror.connectors.connector_settings import mirror_source_settings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.files import NamedFile
 
 CONNECTOR = {
     "name": "MirrorSourceConnector",
@@ -43,7 +44,7 @@ def test_accounts_are_synced_as_often_as_acls(asked: dict[str, str]) -> None:
     settings = source(**asked, **every)
     assert (settings.sync_topic_acls_interval_s, settings.sync_accounts_interval_s) == (None, 7.0)
     assert settings.sync_quotas is ("sync.quotas" in asked)
-    assert settings.sync_users == ("users.properties" if "sync.users" in asked else None)
+    assert settings.sync_users == (NamedFile("users.properties") if "sync.users" in asked else None)
     assert source(**asked, **{"sync.topic.acls.interval.seconds": "-1"}).sync_accounts_interval_s is None
     with pytest.raises(ConfigError, match="must be at least 1"):
         source(**asked, **{"sync.topic.acls.interval.seconds": "0"})

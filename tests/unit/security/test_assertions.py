@@ -89,8 +89,8 @@ def test_what_is_wrong_is_told_without_the_secret(tmp_path: Path) -> None:
         (Assertion(key_file=file, passphrase="wrong"), "can't be used"),
         (Assertion(key_file=file), "can't be used"),
         (Assertion(key_file=file, passphrase="hush", algorithm="ES256"), "can't be used with ES256"),
-        (Assertion(key_file=str(tmp_path / "none")), "is missing"),
-        (Assertion(file="/dev/zero"), "no regular file"),
+        (Assertion(key_file=str(tmp_path / "none")), "No such file"),
+        (Assertion(file="/dev/zero"), "is not a regular file"),
     ):
         with pytest.raises(AuthenticationError, match=said) as error:
             assertion_of(settings, NOW)
