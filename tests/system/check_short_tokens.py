@@ -2,45 +2,46 @@
 
 No part of `make test`. `TOKEN_S=60 MINUTES=60 SEED=1 .venv/bin/python -m pytest -s
 tests/system/check_short_tokens.py` runs an hour with tokens of a minute; by default it takes four minutes.
-The broker ends each session with its token. Faults are drawn from the seed, one after the other:
+The broker checks signatures by the issuer's public keys, and ends each session with its token. What
+happens is drawn from the seed, each once a round:
 
+- `nothing`: sessions are renewed and tokens fetched;
 - `down`, `refuses`: the issuer does not answer, or answers 401;
 - `revoked`: it issues tokens that the broker refuses;
-- `rotated`: it wants another client secret, which appears in the file a little later;
+- `secret`: it wants another client secret, which appears in the file a little later;
+- `keys`: it signs with another key, and no longer serves the one before;
 - `crash`: the copying processes are killed.
 """
 
-import base64
-import http.server
-import json
 import os
 import random
 import signal
-import threading
 import time
+from collections import defaultdict
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Final
 
 import psutil
+import pytest
 
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.domain.sasl import TokenSource
-from sparkmirror.security.tokens import Tokens
-from tests.support.broker_data import create_topic, keyed_of
+from tests.support.broker_data import create_topic, topics
+from tests.support.copy_watch import CopyWatch
 from tests.support.mirror import Mirror, running_mirror
-from tests.support.secured_broker import SecuredBroker, oauth, secured_broker
+from tests.support.secured_broker import USER, SecuredBroker, oauth, secured_broker
+from tests.support.token_issuer import CLIENT_ID, KEYS_PATH, TOKEN_PATH, TokenIssuer, broker_settings, serving
 from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 
 TOKEN_S: Final = float(os.environ.get("TOKEN_S", "8"))
 MINUTES: Final = float(os.environ.get("MINUTES", "4"))
 SEED: Final = int(os.environ.get("SEED", "1"))
-FAULTS: Final = ("down", "refuses", "revoked", "rotated", "crash")
+RATE: Final = int(os.environ.get("RATE", "50"))
+HAPPENINGS: Final = ("nothing", "down", "refuses", "revoked", "secret", "keys", "crash")
 TOPIC: Final = "orders"
-RATE: Final = 50
+COPY: Final = f"near.{TOPIC}"
 PARTITIONS: Final = 2
 CAUGHT_UP_WITHIN_S: Final = 180.0
 """A refused login is tried again after up to 30 s; a busy machine may need longer."""
@@ -50,62 +51,9 @@ PROVIDERS: Final = {
 }
 
 
-@dataclass(slots=True)
-class Issuer:
-    """Issues tokens that live for TOKEN_S. `file` holds the secret that its client reads."""
-
-    file: Path
-    secret: str = "first"
-    fault: str = ""
-    issued: int = 0
-    refused: int = 0
-    _secrets: Iterator[int] = field(default_factory=lambda: iter(range(10**9)))
-
-    def answer(self, authorization: str | None) -> tuple[int, bytes]:
-        login = base64.b64encode(f"mirror:{self.secret}".encode()).decode()
-        if self.fault == "refuses" or authorization != f"Basic {login}":
-            self.refused += 1
-            return 401, b"{}"
-        self.issued += 1
-        lives_s = -60.0 if self.fault == "revoked" else TOKEN_S
-        token = Tokens().token(TokenSource(subject="alice", lifetime_s=lives_s))
-        return 200, json.dumps({"access_token": token, "expires_in": TOKEN_S}).encode()
-
-    def rotate(self) -> None:
-        self.secret = f"secret-{next(self._secrets)}"
-
-    def tell(self) -> None:
-        """Its client."""
-        self.file.write_text(f"secret={self.secret}\n")
-
-
-@contextmanager
-def serving(issuer: Issuer) -> Iterator[str]:
-    class Handler(http.server.BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers["Content-Length"]))
-            if issuer.fault == "down":
-                self.close_connection = True
-                return
-            status, body = issuer.answer(self.headers["Authorization"])
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *_: object) -> None:
-            pass
-
-    with http.server.ThreadingHTTPServer((HOST, 0), Handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        try:
-            yield f"http://{HOST}:{server.server_port}/token"
-        finally:
-            server.shutdown()
-
-
 def properties(broker: SecuredBroker, url: str, file: Path) -> dict[str, str]:
-    login = oauth(f'clientId="mirror" clientSecret="${{file:{file}:secret}}"', token_endpoint_url=url)
+    options = f'clientId="{CLIENT_ID}" clientSecret="${{file:{file}:secret}}"'
+    login = oauth(options, token_endpoint_url=f"{url}{TOKEN_PATH}")
     made = {"clusters": "near, far", "near->far.enabled": "true", "near->far.topics": TOPIC, **PROVIDERS}
     for alias in ("near", "far"):
         made[f"{alias}.bootstrap.servers"] = f"{HOST}:{broker.ports['LOGIN']}"
@@ -113,49 +61,74 @@ def properties(broker: SecuredBroker, url: str, file: Path) -> dict[str, str]:
     return made
 
 
-def caught_up(broker: SecuredBroker) -> bool:
-    return all(
-        keyed_of(broker.cluster, f"near.{TOPIC}", number) == keyed_of(broker.cluster, TOPIC, number)
-        for number in range(PARTITIONS)
-    )
+def happenings(chance: random.Random) -> Iterator[tuple[str, float]]:
+    """What happens next, and for how many seconds."""
+    while True:
+        for happening in chance.sample(HAPPENINGS, len(HAPPENINGS)):
+            yield happening, chance.uniform(0.5, 2.0) * TOKEN_S
 
 
-def inject(fault: str, issuer: Issuer, mirror: Mirror, lasts_s: float) -> None:
-    if fault == "crash":
-        for worker in mirror.workers():
-            with suppress(psutil.NoSuchProcess):
-                worker.send_signal(signal.SIGKILL)
-        return
-    if fault == "rotated":
-        issuer.rotate()
-    else:
-        issuer.fault = fault
-    time.sleep(lasts_s)  # how long the fault lasts
+def inject(happening: str, issuer: TokenIssuer, mirror: Mirror, lasts_s: float) -> None:
+    match happening:
+        case "crash":
+            for worker in mirror.workers():
+                with suppress(psutil.NoSuchProcess):
+                    worker.send_signal(signal.SIGKILL)
+        case "secret":
+            issuer.rotate_secret()
+        case "keys":
+            issuer.rotate_key()
+        case "down" | "refuses" | "revoked":
+            issuer.fault = happening
+    time.sleep(lasts_s)  # how long it lasts
     issuer.fault = ""
     issuer.tell()
 
 
+def go_through(broker: SecuredBroker, issuer: TokenIssuer, mirror: Mirror, watch: CopyWatch) -> str:
+    """Let it all happen, one thing after the other; return the longest delays, by what happened."""
+    longest: dict[str, float] = defaultdict(float)
+    ends_at = time.monotonic() + MINUTES * 60
+    for happening, lasts_s in happenings(random.Random(SEED)):
+        if time.monotonic() + lasts_s > ends_at:
+            break
+        watch.longest_s = 0.0
+        with flowing(broker.cluster, TOPIC, rate=RATE, partitions=PARTITIONS):
+            inject(happening, issuer, mirror, lasts_s)
+        await_value(
+            lambda: watch.is_complete(broker.cluster),
+            CAUGHT_UP_WITHIN_S,
+            lambda: f"{watch.difference()}\n{mirror.log_text()}",
+        )
+        longest[happening] = max(longest[happening], watch.longest_s)
+        say(
+            f"{happening:8} {lasts_s:5.1f} s, longest delay {watch.longest_s:6.2f} s; "
+            f"{issuer.issued} tokens issued, {issuer.refused} requests refused"
+        )
+    return ", ".join(f"{happening} {delay_s:.2f} s" for happening, delay_s in longest.items())
+
+
 def test_records_are_copied_once_while_tokens_come_and_go(tmp_path: Path) -> None:
-    chance = random.Random(SEED)
-    issuer = Issuer(tmp_path / "secrets")
+    issuer, watch = TokenIssuer(tmp_path / "secrets", TOKEN_S, USER), CopyWatch(TOPIC, COPY)
     issuer.tell()
-    with secured_broker(tmp_path / "broker") as broker, serving(issuer) as url:
+    with ExitStack() as held:
+        url = held.enter_context(serving(issuer))
+        with pytest.MonkeyPatch.context() as environment:
+            allowed = f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={url}{KEYS_PATH}"
+            environment.setenv("JAVA_TOOL_OPTIONS", allowed)
+            broker = held.enter_context(secured_broker(tmp_path / "broker", more=broker_settings(url)))
+        started = running_mirror(tmp_path / "mirror", properties(broker, url, issuer.file))
+        mirror = held.enter_context(started)
         create_topic(broker.cluster.bootstrap_servers, TOPIC, partitions=PARTITIONS)
-        with running_mirror(tmp_path / "mirror", properties(broker, url, issuer.file)) as mirror:
-            mirror.await_log("copy job 1")
-            ends_at = time.monotonic() + MINUTES * 60
-            while time.monotonic() < ends_at:
-                fault, lasts_s = chance.choice(FAULTS), chance.uniform(0.5, 2.0) * TOKEN_S
-                with flowing(broker.cluster, TOPIC, rate=RATE, partitions=PARTITIONS):
-                    inject(fault, issuer, mirror, lasts_s)
-                began = time.monotonic()
-                await_value(lambda: caught_up(broker), CAUGHT_UP_WITHIN_S, mirror.log_text)
-                print(  # noqa: T201 - what it is run for
-                    f"{fault:8} {lasts_s:5.1f} s, equal after {time.monotonic() - began:5.1f} s; "
-                    f"{issuer.issued} tokens issued, {issuer.refused} requests refused",
-                    flush=True,
-                )
-            for number in range(PARTITIONS):
-                print(len(keyed_of(broker.cluster, f"near.{TOPIC}", number)), "records")  # noqa: T201 - likewise
-            mirror.stop()
-            assert "Traceback" not in mirror.log_text()
+        await_value(lambda: COPY in topics(broker.cluster), CAUGHT_UP_WITHIN_S, mirror.log_text)
+        with watch.reading(broker.cluster, PARTITIONS):
+            longest = go_through(broker, issuer, mirror, watch)
+        mirror.stop()
+        assert "Traceback" not in mirror.log_text()
+    found = watch.difference()
+    say(f"{found}; longest delays: {longest}")
+    assert (found.lost, found.twice, found.is_in_order) == (0, 0, True)
+
+
+def say(text: str) -> None:
+    print(time.strftime("%H:%M:%S"), text, flush=True)  # noqa: T201 - what it is run for
