@@ -4,7 +4,7 @@
 """
 
 import random
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Hashable, Mapping
 from typing import Any, Final, NamedTuple
 
 from kafka.net.sasl.abc import SaslMechanism
@@ -19,10 +19,13 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, ConfigError
 from sparkmirror.domain.sasl import AWS_MSK_IAM, OAUTHBEARER
 from sparkmirror.kafka.sasl_mechanisms import forget_token, mechanism_of
+from sparkmirror.security.refusals import Refusals
 
 _AUTHENTICATE: Final = 36
 _AUTHENTICATE_MAX: Final = 2
 _UNSUPPORTED_MECHANISM: Final = 33
+
+_REFUSALS: Final = Refusals()
 
 LOGIN_ID: Final = 0x7FFFFFFF
 """The correlation id of a login's requests: others may be in flight when it begins. Java reserves it, too."""
@@ -48,13 +51,22 @@ class Login:
         self._settings = self._sasl = settings.sasl
         self._host = host
         self._at = f"{settings.cluster}: {address}"
+        self._has_succeeded = False
 
     def steps(self, versions: Mapping[int, Any]) -> Steps:
-        """Blocks until there is a token, where one is needed. Raises AuthenticationError, as the steps do."""
+        """Blocks until there is a token, where one is needed. Raises AuthenticationError, as the steps do.
+
+        After a refusal that is the same error at once for 1 to 30 s, in all connections with these settings.
+        """
         try:
             self._sasl = self._settings.current()
+        except ConfigError as error:
+            raise self._error(str(error)) from error
+        if not self._has_succeeded:  # an open session's renewal waits for nobody
+            _REFUSALS.require_none(self._key)
+        try:
             mechanism = mechanism_of(self._sasl, self._host)
-        except (AuthenticationError, ConfigError) as error:
+        except AuthenticationError as error:
             raise self._error(str(error)) from error
         return self._steps(mechanism, versions)
 
@@ -79,6 +91,8 @@ class Login:
             self._take(mechanism, bytes(answer.auth_bytes))
         if not mechanism.is_authenticated():
             raise self._refused("")
+        self._has_succeeded = True
+        _REFUSALS.accepted(self._key)
         return session_ms / 1000 if session_ms > 0 else None
 
     def _take(self, mechanism: SaslMechanism, answer: bytes) -> None:
@@ -93,7 +107,13 @@ class Login:
         forget_token(self._sasl)
         who = f" of {self._sasl.username}" if self._sasl.username else ""
         text = f" ({said.splitlines()[0]})" if said else ""
-        return self._error(f"refused the login{who} by {self._sasl.mechanism}{text}: {self._remedy}")
+        error = self._error(f"refused the login{who} by {self._sasl.mechanism}{text}: {self._remedy}")
+        _REFUSALS.refused(self._key, str(error))
+        return error
+
+    @property
+    def _key(self) -> Hashable:
+        return self._at, self._sasl
 
     @property
     def _remedy(self) -> str:

@@ -1,18 +1,15 @@
 """Makes OpenSSL contexts from TLS settings, and makes them again when a store's file changes."""
 
 import logging
-import os
 import ssl
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import TlsSettings
 from sparkmirror.security.file_version import FileVersion, file_version
+from sparkmirror.security.key_file import key_file
 from sparkmirror.security.stores import Keys, read_keys, read_trusted
 
 _log = logging.getLogger(__name__)
@@ -53,27 +50,12 @@ def configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
 
 def _load_keys(context: ssl.SSLContext, keys: Keys, location: str | None) -> None:
     try:
-        with _as_file(keys.pem) as file:
+        with key_file(keys.pem) as file:
             # Without a password Python would prompt at the terminal.
             context.load_cert_chain(file, password=keys.password or "")
     except (ssl.SSLError, ValueError) as error:
         reason = f"The key can't be used, or not with ssl.key.password: {error}"
         raise ConfigError("ssl.keystore.location", location, reason) from error
-
-
-@contextmanager
-def _as_file(text: str) -> Iterator[Path]:
-    """Python's ssl reads keys from files only: from one in memory where the system has such files."""
-    if not hasattr(os, "memfd_create"):
-        with tempfile.NamedTemporaryFile("w", suffix=".pem") as file:
-            file.write(text)
-            file.flush()
-            yield Path(file.name)
-        return
-    with os.fdopen(os.memfd_create("key"), "w") as file:
-        file.write(text)
-        file.flush()
-        yield Path(f"/proc/self/fd/{file.fileno()}")
 
 
 class _Made(NamedTuple):

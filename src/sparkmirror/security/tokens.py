@@ -13,6 +13,7 @@ import jwt
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.domain.sasl import TokenSource
 from sparkmirror.security.assertions import assertion_of
+from sparkmirror.security.refusals import Refusals
 from sparkmirror.security.tls_context import ClientContexts
 
 _TIMEOUT_S: Final = 10.0
@@ -34,15 +35,20 @@ class Tokens:
 
     def __init__(self) -> None:
         self._kept: dict[TokenSource, _Kept] = {}
+        self._refusals = Refusals()
         self._lock = threading.Lock()
 
     def token(self, source: TokenSource) -> str:
-        """A valid one. Raises AuthenticationError, which holds no secret."""
+        """A valid one. Raises AuthenticationError, which holds no secret.
+
+        Where none could be fetched the issuer is asked again after 1 to 30 s, whoever asks here.
+        """
         with self._lock:
             now = time.monotonic()
             kept = self._kept.get(source)
             if kept is None or kept.until <= now:
-                token, life_s = _fetched(source, time.time())
+                self._refusals.require_none(source)
+                token, life_s = self._fetched(source)
                 kept = self._kept[source] = _Kept(token, now + life_s * _REFRESH_AFTER)
             return kept.token
 
@@ -50,6 +56,15 @@ class Tokens:
         """A broker has refused its token: the next login needs another one."""
         with self._lock:
             self._kept.pop(source, None)
+
+    def _fetched(self, source: TokenSource) -> tuple[str, float]:
+        try:
+            fetched = _fetched(source, time.time())
+        except AuthenticationError as error:
+            self._refusals.refused(source, str(error))
+            raise
+        self._refusals.accepted(source)
+        return fetched
 
 
 def _fetched(source: TokenSource, now: float) -> tuple[str, float]:
