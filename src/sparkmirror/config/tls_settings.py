@@ -14,6 +14,12 @@ _WITHOUT_COUNTERPART: Final = (
     "ssl.provider",
     "ssl.secure.random.implementation",
 )
+_PEM_PASSWORDS: Final = {
+    "ssl.keystore": "SSL key store password cannot be specified with PEM format, "
+    "only key password may be specified",
+    "ssl.truststore": "SSL trust store password cannot be specified for PEM format.",
+}
+"""As Java refuses them: it is ssl.key.password that decrypts a key."""
 _ALGORITHMS: Final = {
     "ssl.keymanager.algorithm": ("SUNX509", "NEWSUNX509", "PKIX"),
     "ssl.trustmanager.algorithm": ("SUNX509", "PKIX"),
@@ -103,8 +109,7 @@ def _store(properties: Properties, values: Values, option: str, text: str | None
                 f"{option}.location", "is given beside keys or certificates: leave one out"
             )
     if kind == "PEM" and password is not None:
-        reason = "a PEM store has no password; that of a key is ssl.key.password"
-        raise properties.error(f"{option}.password", reason)
+        raise properties.error(f"{option}.password", _PEM_PASSWORDS[option])
     roots = properties.roots(f"{option}.location")
     return Store(option, kind, None if location is None else str(location), text, password, roots)
 

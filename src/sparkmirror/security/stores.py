@@ -3,6 +3,7 @@
 JKS and PKCS12 are told apart by content, whichever of them is configured, as the JRE does.
 """
 
+import base64
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
@@ -15,6 +16,9 @@ _PEM: Final = b"-----BEGIN"
 _BYTES_MAX: Final = 4 << 20
 _PBE: Final = bytes.fromhex("060a2a864886f70d010c01")
 """Begins the identifiers of PKCS12's own ciphers, in DER."""
+_PBES1: Final = [bytes.fromhex(f"06092a864886f70d0105{number:02x}") for number in (1, 3, 4, 6, 10, 11)]
+"""The identifiers of PKCS5's ciphers before AES."""
+_ENCRYPTED_KEY: Final = "-----BEGIN ENCRYPTED PRIVATE KEY-----"
 _OLD_CIPHERS: Final = {"3DES": _PBE + b"\x03", "RC2": _PBE + b"\x06"}
 
 
@@ -58,6 +62,29 @@ def read_trusted(store: Store) -> str:
                 raise _refused(store, str(error)) from error
         case _:
             return _certificates_of_pkcs12(store, data)
+
+
+def remedy_of_old_key(pem: str) -> str:
+    """What to do about a private key that is encrypted as FIPS mode refuses; empty for any other."""
+    if "DEK-Info:" in pem:  # makes the key of the password by MD5
+        kind = f"MD5 and {pem.partition('DEK-Info:')[2].partition(',')[0].strip()}"
+    elif any(identifier in _encrypted_key(pem) for identifier in (*_PBES1, _PBE)):
+        kind = "PBES1"
+    else:
+        return ""
+    return (
+        f". It is encrypted with {kind}, which OpenSSL refuses in FIPS mode:"
+        " `openssl pkcs8 -topk8 -v2 aes-256-cbc` writes one with AES"
+    )
+
+
+def _encrypted_key(pem: str) -> bytes:
+    """Its DER; empty without one, or for what can't be read."""
+    body = pem.partition(_ENCRYPTED_KEY)[2].partition("-----")[0]
+    try:
+        return base64.b64decode(body)
+    except ValueError:
+        return b""
 
 
 def _read(store: Store) -> bytes:

@@ -10,7 +10,7 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import TlsSettings
 from sparkmirror.security.file_version import FileVersion, file_version
 from sparkmirror.security.key_file import key_file
-from sparkmirror.security.stores import Keys, read_keys, read_trusted
+from sparkmirror.security.stores import Keys, read_keys, read_trusted, remedy_of_old_key
 
 _log = logging.getLogger(__name__)
 
@@ -19,12 +19,23 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
     """Reads the stores. Without a trust store, the system's authorities are trusted. Raises ConfigError."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context = new_context(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.checks_host_names
     if settings.trust_store is None:
         context.load_default_certs()
     configure(context, settings)
     return context
+
+
+def new_context(protocol: int) -> ssl.SSLContext:
+    """Raises ConfigError where this machine's OpenSSL can do nothing at all."""
+    try:
+        return ssl.SSLContext(protocol)
+    except ssl.SSLError as error:
+        reason = (
+            "This machine's OpenSSL has no cipher suite. In FIPS mode: is its provider installed and active?"
+        )
+        raise ConfigError("security.protocol", "SSL", f"{reason} `openssl list -providers` tells") from error
 
 
 def configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
@@ -54,7 +65,7 @@ def _load_keys(context: ssl.SSLContext, keys: Keys, location: str | None) -> Non
             # Without a password Python would prompt at the terminal.
             context.load_cert_chain(file, password=keys.password or "")
     except (ssl.SSLError, ValueError) as error:
-        reason = f"The key can't be used, or not with ssl.key.password: {error}"
+        reason = f"The key can't be used, or not with ssl.key.password: {error}{remedy_of_old_key(keys.pem)}"
         raise ConfigError("ssl.keystore.location", location, reason) from error
 
 

@@ -1,6 +1,7 @@
 """Stores that can't be opened: the error names the setting, the cause and the remedy."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,9 @@ from cryptography.hazmat.primitives.serialization import PrivateFormat
 from cryptography.hazmat.primitives.serialization.pkcs12 import PBES, serialize_key_and_certificates
 
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.domain.tls import Store
+from sparkmirror.domain.tls import Store, TlsSettings
 from sparkmirror.security.stores import read_keys, read_trusted
+from sparkmirror.security.tls_context import client_context
 from tests.support.certificates import Identity, authority, write
 
 PASSWORD: Final = "a password"
@@ -37,6 +39,16 @@ from sparkmirror.domain.tls import Store
 from sparkmirror.security.stores import read_keys
 try:
     read_keys(Store("ssl.keystore", "PKCS12", sys.argv[1], password="a password"), None)
+except ConfigError as error:
+    print(error)
+"""
+
+CONNECT: Final = """\
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.tls import TlsSettings
+from sparkmirror.security.tls_context import client_context
+try:
+    client_context(TlsSettings())
 except ConfigError as error:
     print(error)
 """
@@ -66,6 +78,51 @@ def test_a_cipher_that_openssl_refuses_is_named(own: Identity, tmp_path: Path) -
     assert f"Invalid value {store} for configuration ssl.keystore.location: It can't be opened" in ran.stdout
     assert "It is encrypted with 3DES, which OpenSSL refuses in FIPS mode" in ran.stdout
     assert PASSWORD not in ran.stdout
+
+
+def encrypted(own: Identity, folder: Path, *options: str) -> str:
+    """The key and the certificate as OpenSSL's command encrypts the key."""
+    command = [
+        "openssl",
+        *options,
+        "-passout",
+        f"pass:{PASSWORD}",
+        "-in",
+        write(folder / "key", own.key_pem()),
+    ]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True)
+    return ran.stdout + own.certificate_pem()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="OpenSSL's command encrypts the keys")
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        (("pkcs8", "-topk8", "-v1", "PBE-SHA1-3DES"), "PBES1"),
+        (("ec", "-des3"), "MD5 and DES-EDE3-CBC"),
+        (("pkcs8", "-topk8", "-v2", "aes-256-cbc"), None),
+    ],
+)
+def test_a_key_whose_encryption_is_refused_in_fips_mode_is_told(
+    options: tuple[str, ...], kind: str | None, own: Identity, tmp_path: Path
+) -> None:
+    """Here that it can't be used for its password: no such mode is on."""
+    pem = encrypted(own, tmp_path, *options)
+    store = Store("ssl.keystore", "PEM", text=pem)
+    client_context(TlsSettings(key_store=store, key_password=PASSWORD))
+    with pytest.raises(ConfigError) as error:
+        client_context(TlsSettings(key_store=store, key_password="wrong"))
+    assert ("in FIPS mode" in str(error.value)) == (kind is not None)
+    if kind is not None:
+        assert f"It is encrypted with {kind}, which" in str(error.value)
+
+
+def test_an_openssl_without_any_cipher_is_told(tmp_path: Path) -> None:
+    environment = {**os.environ, "OPENSSL_CONF": write(tmp_path / "openssl.cnf", ONLY_FIPS)}
+    ran = subprocess.run(
+        [sys.executable, "-c", CONNECT], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "security.protocol: This machine's OpenSSL has no cipher suite. In FIPS mode: " in ran.stdout
 
 
 def test_a_wrong_password_of_a_new_store_is_nothing_but_that(own: Identity, tmp_path: Path) -> None:

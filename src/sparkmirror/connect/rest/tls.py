@@ -11,7 +11,7 @@ from sparkmirror.config.tls_settings import tls_settings
 from sparkmirror.config.worker_options import INTERNAL_REST
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import TlsSettings
-from sparkmirror.security.tls_context import KeptContexts, configure
+from sparkmirror.security.tls_context import KeptContexts, configure, new_context
 
 _TABLE: Final = SSL | INTERNAL_REST
 _CLIENT_AUTH: Final = {
@@ -65,7 +65,7 @@ def _made(stores: TlsSettings, client_auth: str) -> ssl.SSLContext:
     if stores.key_store is None:
         reason = "An https listener needs a key store with its key and certificates"
         raise ConfigError("ssl.keystore.location", None, reason)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context = new_context(ssl.PROTOCOL_TLS_SERVER)
     configure(context, stores)
     context.verify_mode = _CLIENT_AUTH[client_auth]
     return context
