@@ -11,8 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+import javaproperties
 import pytest
 
+from sparkmirror.cli.main import main
+from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError, DisconnectedError
@@ -106,6 +109,36 @@ def test_each_kind_of_store_is_read(
 ) -> None:
     settings = secured.settings("MUTUAL", {"security.protocol": "ssl", **stores[kind]})
     assert len(read_metadata(settings, []).brokers) == 1
+
+
+def test_applications_clients_reach_it_by_the_same_settings(
+    secured: SecuredBroker, stores: Mapping[str, Settings]
+) -> None:
+    servers = f"{HOST}:{secured.ports['MUTUAL']}"
+    settings = {"bootstrap.servers": servers, "security.protocol": "SSL", **stores["JKS"]}
+    with MirrorClient(settings) as client:
+        assert client.replication_hops("nobody") == -1
+
+
+def test_group_offset_sync_reaches_it_by_mutual_tls(
+    secured: SecuredBroker, stores: Mapping[str, Settings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """There are no checkpoints, which is found out there."""
+    settings = {
+        "BOOTSTRAP_SERVERS_CONFIG": f"{HOST}:{secured.ports['MUTUAL']}",
+        "SSL_TRUSTSTORE_LOCATION_CONFIG": stores["PKCS12"]["ssl.truststore.location"],
+        "ssl.truststore.password": PASSWORD,
+        "SSL_KEYSTORE_LOCATION_CONFIG": stores["PKCS12"]["ssl.keystore.location"],
+        "SSL_KEYSTORE_PASSWORD_CONFIG": PASSWORD,
+        "SSL_KEY_PASSWORD_CONFIG": PASSWORD,
+    }
+    file = tmp_path / "consumer.properties_sync_dest"
+    file.write_text(javaproperties.dumps(settings), encoding="ascii")
+    command = ["group-offset-sync", "-cgi", "billing", "-src", "near", "-pfp", str(file), "-mtls", "--once"]
+    assert main(command) == 1
+    said = capsys.readouterr().err
+    assert "near.checkpoints.internal: UNKNOWN_TOPIC_OR_PARTITION" in said
+    assert PASSWORD not in said
 
 
 @pytest.mark.parametrize(
