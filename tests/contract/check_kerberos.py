@@ -6,16 +6,19 @@ Not part of `make test`, since it needs a KDC and MIT's headers:
 """
 
 import os
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, ConfigError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.cluster import read_metadata
@@ -113,6 +116,33 @@ def test_a_ticket_cache_is_a_login(broker: SecuredBroker, folder: Path) -> None:
     options = f'useTicketCache=true ticketCache="{cache}"'
     properties = {**by_table(folder), "sasl.jaas.config": f"{MODULE} {options};"}
     assert len(read_metadata(broker.settings("LOGIN", properties), []).brokers) == 1
+
+
+def confined(settings: ConnectionSettings, folder: Path) -> ConnectionSettings:
+    """As of a config of the REST API, whose files lie below the folder."""
+    assert settings.sasl is not None
+    assert settings.sasl.kerberos is not None
+    kerberos = replace(settings.sasl.kerberos, roots=(str(folder),))
+    return replace(settings, sasl=replace(settings.sasl, kerberos=kerberos))
+
+
+def test_files_below_an_allowed_folder_are_a_login_until_they_become_links(
+    broker: SecuredBroker, folder: Path, tmp_path: Path
+) -> None:
+    table, cache = tmp_path / "mirror.keytab", tmp_path / "cache"
+    shutil.copy(folder / "mirror.keytab", table)
+    _ran("/usr/bin/kinit", "-c", str(cache), "-k", "-t", str(table), "mirror")
+    of_cache = {
+        **by_table(folder),
+        "sasl.jaas.config": f'{MODULE} useTicketCache=true ticketCache="{cache}";',
+    }
+    for file, properties in ((table, by_table(tmp_path)), (cache, of_cache)):
+        settings = confined(broker.settings("LOGIN", properties), tmp_path)
+        assert len(read_metadata(settings, []).brokers) == 1
+        file.rename(folder / f"elsewhere-{file.name}")
+        file.symlink_to(folder / f"elsewhere-{file.name}")
+        with pytest.raises(AuthenticationError, match="is not below a folder that is allowed"):
+            read_metadata(settings, [])
 
 
 @pytest.mark.parametrize(
