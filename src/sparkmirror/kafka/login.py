@@ -17,7 +17,7 @@ from kafka.protocol.sasl import (
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, ConfigError
-from sparkmirror.domain.sasl import AWS_MSK_IAM, OAUTHBEARER
+from sparkmirror.domain.sasl import AWS_MSK_IAM, GSSAPI, OAUTHBEARER
 from sparkmirror.kafka.sasl_mechanisms import forget_token, mechanism_of
 from sparkmirror.security.refusals import Refusals
 
@@ -26,6 +26,8 @@ _AUTHENTICATE_MAX: Final = 2
 _UNSUPPORTED_MECHANISM: Final = 33
 
 _REFUSALS: Final = Refusals()
+_KEPT_ELSEWHERE: Final = (AWS_MSK_IAM, GSSAPI)
+"""The same settings may stand for other credentials the next time, and no account is locked."""
 
 LOGIN_ID: Final = 0x7FFFFFFF
 """The correlation id of a login's requests: others may be in flight when it begins. Java reserves it, too."""
@@ -108,7 +110,8 @@ class Login:
         who = f" of {self._sasl.username}" if self._sasl.username else ""
         text = f" ({said.splitlines()[0]})" if said else ""
         error = self._error(f"refused the login{who} by {self._sasl.mechanism}{text}: {self._remedy}")
-        _REFUSALS.refused(self._key, str(error))
+        if self._sasl.mechanism not in _KEPT_ELSEWHERE:
+            _REFUSALS.refused(self._key, str(error))
         return error
 
     @property
