@@ -4,6 +4,7 @@ import tracemalloc
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final
+from uuid import uuid4
 
 import pytest
 from hypothesis import example, given
@@ -113,9 +114,9 @@ def framed(answer: bytes) -> bytes:
 @given(st.sampled_from(LOGINS), st.lists(st.binary(max_size=60) | SCRAM_ANSWERS, min_size=1, max_size=3))
 def test_any_answers_to_a_login_let_it_in_or_are_refused(sasl: SaslSettings, answers: list[bytes]) -> None:
     settings = ConnectionSettings((("there", 9092),), alias="near", sasl=sasl)
-    steps = Login(settings, "there", "there:9092").steps({})
+    steps = Login(settings, "there", f"there:{uuid4()}").steps({})  # a refusal counts for an address
     steps.send(None)
-    said, is_in = "near: there:9092 ", False
+    said, is_in = "near: there:", False
     try:
         steps.send(SaslHandshakeResponse(error_code=0, mechanisms=[]))
         for answer in answers:
@@ -124,7 +125,7 @@ def test_any_answers_to_a_login_let_it_in_or_are_refused(sasl: SaslSettings, ans
         said = str(error)
     except StopIteration:
         is_in = True
-    assert said.startswith("near: there:9092 ")
+    assert said.startswith("near: there:")
     assert "hush" not in said
     assert not (is_in and sasl.mechanism in SCRAM), "a server that does not know the password was let in"
 
