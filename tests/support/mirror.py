@@ -13,7 +13,7 @@ import javaproperties
 import psutil
 
 from sparkmirror.clusters.processes import Process, start_process
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
 START_TIMEOUT_S = 90.0
@@ -103,7 +103,8 @@ class Mirror:
 
     def wait(self, timeout_s: float) -> int:
         """Wait for the end; returns the exit code."""
-        assert self._running.wait(timeout_s), f"still running after {timeout_s} s:\n{self.log_text()}"
+        limit_s = timeout_s * patience()
+        assert self._running.wait(limit_s), f"still running after {limit_s:.0f} s:\n{self.log_text()}"
         code = self._running.exit_code
         self._running.kill()  # the guard process
         assert code is not None
@@ -119,7 +120,7 @@ class Mirror:
         self.assert_nothing_left(_GONE_WITHIN_S)
 
     def assert_nothing_left(self, within_s: float) -> None:
-        _, left = psutil.wait_procs(self.processes(), timeout=within_s)
+        _, left = psutil.wait_procs(self.processes(), timeout=within_s * patience())
         assert not left
 
     def close(self) -> None:

@@ -48,6 +48,8 @@ _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
 """The delay before new partitions that are not visible yet are listed again."""
 _VISIBLE_TIMEOUT_S = 3.0
+_ATTEMPTS_TIMEOUT_S = 20.0
+"""An overloaded broker takes long to learn of a new topic; without this one nothing is fenced."""
 """How long to wait for them first: a copy job without them would be replaced soon."""
 _RETRIABLE_RETRY_S = 5.0
 """After a retriable error, such as an unreachable broker: data should flow again soon."""
@@ -198,7 +200,7 @@ class SourceConnector:
     def _has_attempts_topic(self, target: Admin, made: Collection[str]) -> bool:
         """Without it copying goes on as well as it can. One of those just made is not on every broker yet."""
         topic = attempts_topic(self._on.flow.source)
-        if topic not in made or topic in target.await_partitions({topic: 1}, _VISIBLE_TIMEOUT_S):
+        if topic not in made or topic in target.await_partitions({topic: 1}, _ATTEMPTS_TIMEOUT_S):
             require_compacted(target, "topic of attempts", topic, "records of who writes a partition")
             return True
         self._log.warning(
