@@ -15,7 +15,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
 from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.kafka.topic_log import TopicWriter, read_topic
+from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_deletes import (
     NAMES_KEPT,
@@ -30,6 +30,7 @@ from sparkmirror.setup.topic_deletes import (
     plan_deletes,
 )
 from sparkmirror.setup.topic_plan import TopicNote
+from sparkmirror.storage.owned_records import read_owned
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_all_positions
 from sparkmirror.storage.progress import progress_topic
 
@@ -216,12 +217,4 @@ def parse_missed(record: LogRecord) -> tuple[ConnectorName, str, Missed | None] 
 
 def read_missed(settings: ConnectionSettings, topic: str, connector: ConnectorName) -> Mapping[str, Missed]:
     """`topic` is the progress topic. Raises KafkaError, also where it doesn't exist."""
-    found: dict[str, Missed] = {}
-    for parsed in map(parse_missed, read_topic(settings, topic)):
-        if parsed is None or parsed[0] != connector:
-            continue
-        _, missing, missed = parsed
-        found.pop(missing, None)
-        if missed is not None:
-            found[missing] = missed
-    return found
+    return read_owned(settings, topic, connector, parse_missed)

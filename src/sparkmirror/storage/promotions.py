@@ -16,7 +16,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.kafka.error_codes import unless_missing
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.storage.owned_records import read_owned
 
 _KIND: Final = "promotion"
 
@@ -104,19 +104,8 @@ def _promotion(value: bytes) -> Promotion:
 
 def read_promotions(settings: ConnectionSettings, source: Alias, owner: str) -> Promotions:
     """Of one connector of the flow. None before the first migration. Blocks. Raises KafkaError."""
-
-    def read() -> Promotions:
-        found: dict[str, Promotion] = {}
-        for parsed in map(parse_promotion, read_topic(settings, migrations_topic(source))):
-            if parsed is None or parsed[0] != owner:
-                continue
-            _, topic, promotion = parsed
-            found.pop(topic, None)
-            if promotion is not None:
-                found[topic] = promotion
-        return found
-
-    return unless_missing(read, {})
+    topic = migrations_topic(source)
+    return unless_missing(lambda: read_owned(settings, topic, owner, parse_promotion), {})
 
 
 def promoted(

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, Claim, PatternType, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.error_codes import unless_missing
+from sparkmirror.storage.owned_records import read_owned
 
 
 def synced_acls_topic(source: Alias) -> str:
@@ -53,21 +52,7 @@ def read_claims(
     settings: ConnectionSettings, topic: str, connector: ConnectorName
 ) -> Mapping[AclBinding, Claim]:
     """Those of a connector; none where there is no such topic. Raises KafkaError."""
-    claims: dict[AclBinding, Claim] = {}
-    try:
-        for record in read_topic(settings, topic):
-            parsed = parse_claim(record)
-            if parsed is None or parsed[0] != connector:
-                continue
-            _, binding, claim = parsed
-            claims.pop(binding, None)
-            if claim is not None:
-                claims[binding] = claim
-    except KafkaError as error:
-        if error.code != UNKNOWN_TOPIC_OR_PARTITION:
-            raise
-        return {}
-    return claims
+    return unless_missing(lambda: read_owned(settings, topic, connector, parse_claim), {})
 
 
 def _key(connector: ConnectorName, binding: AclBinding) -> bytes:

@@ -119,13 +119,7 @@ def _add_producers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="whole names of topics on the source; may be repeated",
     )
     _add_common(parser)
-    parser.add_argument(
-        "--still-for",
-        type=positive,
-        default=10,
-        metavar="SECONDS",
-        help="how long end offsets must not change until the producers count as stopped (%(default)s)",
-    )
+    add_still_for(parser)
     parser.set_defaults(run=_run_producers, prog=parser.prog)
 
 
@@ -134,6 +128,21 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--flow", metavar="SOURCE->TARGET", help="a flow of the file, if it has several")
     parser.add_argument("--dry-run", action="store_true", help="show the plan, change nothing")
     parser.add_argument("--yes", action="store_true", help="start without asking for confirmation")
+    add_timeout(parser)
+    add_output(parser)
+
+
+def add_still_for(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--still-for",
+        type=positive,
+        default=10,
+        metavar="SECONDS",
+        help="how long end offsets must not change until the producers count as stopped (%(default)s)",
+    )
+
+
+def add_timeout(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout",
         type=positive,
@@ -141,6 +150,9 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="for all the waiting together (%(default)s)",
     )
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="the result's form (text)"
     )

@@ -4,8 +4,8 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
-from sparkmirror.cli.arguments import not_empty, positive
-from sparkmirror.cli.migrate.command import choose_flow, silent
+from sparkmirror.cli.arguments import not_empty
+from sparkmirror.cli.migrate.command import add_output, add_still_for, add_timeout, choose_flow, silent
 from sparkmirror.cli.migrate.execution import MigrationKind, carry_out, fail
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
@@ -67,24 +67,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="store_true",
         help="ask the source for nothing: what the mirror has copied becomes the original",
     )
-    parser.add_argument(
-        "--still-for",
-        type=positive,
-        default=10,
-        metavar="SECONDS",
-        help="how long end offsets must not change until the producers count as stopped (%(default)s)",
-    )
-    parser.add_argument(
-        "--timeout",
-        type=positive,
-        default=300,
-        metavar="SECONDS",
-        help="for all the waiting together (%(default)s)",
-    )
+    add_still_for(parser)
+    add_timeout(parser)
     parser.add_argument("--roll-back", action="store_true", help="let the flow copy the topics again")
-    parser.add_argument(
-        "-o", "--output", choices=("text", "json"), default="text", help="the result's form (text)"
-    )
+    add_output(parser)
     parser.set_defaults(run=run, prog=parser.prog)
 
 
