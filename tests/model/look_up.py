@@ -1,5 +1,6 @@
 """Where an attempt continues: the records of those before, the stored position, and the target's log."""
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tests.model.incidents import DOUBLED, EVERYTHING, TARGET_LOST, UNCERTAIN
@@ -63,29 +64,45 @@ def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -
     known = _known_end(rules, last, position)
     if rules.find is Find.BY_COUNT:
         last = last._replace(ends=last.ends[:1])
-    found: End | None = None
-    incidents: list[Incident] = []
-    is_dense = False
+    looked = _Looked(None)
     if last.stage != CLOSED or end != known.target_end or marker >= target.start:
-        at, found = _last_end(rules, target, last, end if marker == NOTHING else marker)
-        if rules.counts_offsets:
-            walked = _walked(target, end, last, known)
-            if walked.late:
-                found = _end_behind(last.ends, walked.records)
-                incidents += doubled(walked.late)
-            elif found is not None:
-                is_dense = at - known.target_end < found.records - known.end.records
-            is_dense = is_dense or walked.is_short
+        looked = _looked_up(rules, target, end, end if marker == NOTHING else marker, last, known)
+    found, incidents = looked.end, [*doubled(looked.late)]
     if found is None:
         is_short = known.end.records > 0 and target.start <= marker < known.target_end
     else:
         is_short = found.records < known.end.records
     following = known.end if found is None or is_short else found
-    if is_short or is_dense or end < known.target_end:
+    if is_short or looked.is_dense or end < known.target_end:
         incidents.append((TARGET_LOST, 0, following.offset))
     elif found is None and last.stage == OPEN and known.target_end < target.start:
         incidents.append((UNCERTAIN, following.offset, EVERYTHING))
     return Start(following.offset, following.epoch if rules.records_epochs else NEWEST, tuple(incidents))
+
+
+class _Looked(NamedTuple):
+    """The end behind what the target has of an attempt, None where it has nothing that is not acknowledged.
+
+    What is `late` comes twice. `is_dense` says that records stand in the place of others that were lost.
+    """
+
+    end: End | None
+    late: tuple[Entry, ...] = ()
+    is_dense: bool = False
+
+
+def _looked_up(rules: Rules, target: Target, end: int, fenced: int, last: Record, known: _Known) -> _Looked:
+    at, found = _last_end(target, last, fenced)
+    if not rules.counts_offsets:
+        return _Looked(found)
+    records = (known.end if found is None else found).records
+    walked = _walked(target, end, last, known)
+    is_dense = walked.is_short
+    if found is not None and not walked.late:
+        is_dense = is_dense or at - known.target_end < found.records - known.end.records
+    if walked.late or walked.records > records:  # also behind the marker, if in order
+        found = _end_behind(last.ends, walked.records)
+    return _Looked(found, walked.late, is_dense)
 
 
 def _known_end(rules: Rules, last: Record, position: Position | None) -> _Known:
@@ -110,20 +127,13 @@ def _stored(last: Record, position: Position | None) -> _Known | None:
     return _Known(End(position.sequence, position.offset, position.epoch), position.target_end)
 
 
-def _last_end(rules: Rules, target: Target, last: Record, end: int) -> tuple[int, End | None]:
-    """The target offset and the end behind the attempt's last batch in the log, None where there is none.
-
-    It may just fill the place of what was lost, its own marker included: it ends where the attempt began.
-    """
+def _last_end(target: Target, last: Record, end: int) -> tuple[int, End | None]:
+    """The target offset and the end behind the attempt's last batch in the log, None where there is none."""
     begin = target.start if end < last.begin else max(target.start, last.begin)
     for offset in range(min(end, len(target.log)) - 1, begin - 1, -1):
         entry = target.log[offset]
         if is_data(entry) and entry.writer == last.writer:
             return offset + 1, _end_behind(last.ends, entry.sequence + 1)
-    if rules.looks_below and last.stage == OPEN and begin > target.start:
-        entry = target.log[begin - 1]
-        if is_data(entry) and entry.writer == last.writer:
-            return begin, _end_behind(last.ends, entry.sequence + 1)
     return begin, None
 
 
@@ -135,7 +145,7 @@ class _Walked(NamedTuple):
     """
 
     records: int
-    late: list[Entry]
+    late: tuple[Entry, ...] = ()
     is_short: bool = False
 
 
@@ -143,7 +153,7 @@ def _walked(target: Target, end: int, last: Record, known: _Known) -> _Walked:
     begin = known.target_end
     records, has_hole, late = known.end.records, False, list[Entry]()
     if begin < target.start:
-        return _Walked(records, late)
+        return _Walked(records)
     before = _unacknowledged_before(target, end, last, known)
     if before is not None:
         records = before
@@ -155,20 +165,21 @@ def _walked(target: Target, end: int, last: Record, known: _Known) -> _Walked:
             continue
         has_hole = has_hole or (entry.writer == last.writer and entry.sequence > records)
         late.append(entry)
-    return _Walked(records, late, before is not None)
+    return _Walked(records, tuple(late), before is not None)
 
 
 def _unacknowledged_before(target: Target, end: int, last: Record, known: _Known) -> int | None:
-    """The sequence behind what stands before the offset where it should begin: records were lost there."""
-    if not target.start < known.target_end <= end:
-        return None
-    for entry in reversed(target.log[target.start : known.target_end]):
-        if is_data(entry) and entry.writer == last.writer:
-            return entry.sequence + 1 if entry.first >= known.end.records else None
+    """The sequence behind what stands before the offset where it should begin.
+
+    Records were lost there, or a leader that forgot has taken a batch without the one before.
+    """
+    for entry in reversed(target.log[target.start : min(known.target_end, end)]):
+        if is_data(entry) and entry.writer == last.writer and entry.first >= known.end.records:
+            return entry.sequence + 1
     return None
 
 
-def doubled(late: list[Entry]) -> tuple[Incident, ...]:
+def doubled(late: Sequence[Entry]) -> tuple[Incident, ...]:
     """An incident of what fenced attempts have written, in whole batches."""
     if not late:
         return ()

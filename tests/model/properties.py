@@ -71,29 +71,13 @@ def _unexplained_double(state: State) -> str | None:
 
 
 def _out_of_sight(state: State) -> set[int]:
-    """Where a target that lost records has others in their place that no look-up finds.
-
-    They have expired since, or stand before the offset where their writer began, behind others' entries.
-    """
+    """Where a target that lost records had others in their place, and these have expired since."""
     target, begins = state.target, dict(state.target.begins)
-    hidden = set()
-    for offset, entry in enumerate(target.log):
-        begin = begins.get(entry.writer, 0)
-        if offset < target.start:
-            is_hidden = offset < begin or bool(target.lost)
-        else:
-            is_hidden = offset < begin and _is_behind(target, begin)
-        if is_hidden:
-            hidden.add(offset)
-    return hidden
-
-
-def _is_behind(target: Target, begin: int) -> bool:
-    """Whether what stands just before the offset is no record of the writer that began there."""
-    if begin > len(target.log):
-        return True
-    entry = target.log[begin - 1]
-    return not is_data(entry) or (entry.writer, begin) not in target.begins
+    return {
+        offset
+        for offset, entry in enumerate(target.log[: target.start])
+        if target.lost or offset < begins.get(entry.writer, 0)
+    }
 
 
 def _position_ahead(state: State, allowed: Faults) -> str | None:
@@ -171,19 +155,16 @@ def _hidden_holes(target: Target) -> Iterator[range]:
 def _silent_change_of_history(state: State) -> str | None:
     """Records that the source no longer has stand before others: somebody should know.
 
-    But for what no look-up finds, and what is told as perhaps written twice.
+    But for what a leader should have refused, as with doubles, and for what is told as perhaps written twice.
     """
     source, target = state.source, state.target
-    out_of_sight: set[int] | None = None
-    for at, entry in enumerate(target.log[target.start :], target.start):
-        if not is_data(entry) or offset_of(entry.record) < source.start:
+    for entry in target.log[target.start :]:
+        if not is_data(entry) or entry.record in target.let_in or offset_of(entry.record) < source.start:
             continue
         offset = offset_of(entry.record)
         is_gone = offset >= len(source.log) or source_log.epoch_at(source, offset) != epoch_of(entry.record)
         if not is_gone or explains_change(state.incidents, offset):
             continue
-        if out_of_sight is None:
-            out_of_sight = _out_of_sight(state)
-        if at not in out_of_sight and not explains_double(state.incidents, offset):
+        if not explains_double(state.incidents, offset):
             return f"record {entry.record} is on the target, the source has lost it, without an incident"
     return None

@@ -47,9 +47,7 @@ class Rules(NamedTuple):
     """An attempt is closed only if nothing that it sent is unanswered."""
     checks_base_offsets: bool = True
     counts_offsets: bool = True
-    """Where the last sequence and its target offset differ, what is between them and the position is read."""
-    looks_below: bool = True
-    """Where nothing of an attempt is found, the batch before its beginning is read, too."""
+    """What is behind the position, and just before it, is counted, batch by batch."""
     looks_on_new_leaders: bool = True
     """Whether another's entry stands in place of the last own one, where the target has a new leader."""
     waits_for_old_id: bool = True

@@ -3,7 +3,7 @@
 No content is compared and the source is not read. The log is read backwards from its end, since the last
 batch of the attempt is near it, as a rule, and the stored position may be another attempt's.
 
-Behind the stored position the attempt has as many offsets as records. Where that does not hold, others have
+Then what is behind the stored position, and just before it, is counted batch by batch: others may have
 written there as well, or a leader has taken what it should have refused, since it had forgotten the producer.
 """
 
@@ -23,6 +23,12 @@ from sparkmirror.storage.positions import Position
 
 _SPAN: Final = 100
 _SPAN_GROWTH: Final = 8
+
+_ON_THEIR_WAY_MAX: Final = 5
+"""So many batches of a partition can be sent and not acknowledged, as with any idempotent producer."""
+
+_WALKED_MAX: Final = 100_000
+"""So many offsets are looked at where nothing says that it is needed; they fit between two positions."""
 
 
 class LogEnd(NamedTuple):
@@ -48,7 +54,7 @@ class TargetLogs:
         expected: Mapping[TopicPartition, int],
         metadata: Metadata | None = None,
     ) -> None:
-        """`expected` says before which offset each is read. `metadata` is as in `list_offsets`."""
+        """`expected` says around which offset each is read first. `metadata` is as in `list_offsets`."""
         self._expected = dict(expected)
         self._starts: dict[TopicPartition, int | SparkmirrorError] = {}
         self.reader = SpanReader(settings, metadata)
@@ -116,13 +122,13 @@ class _Found(NamedTuple):
 
 
 class _Walked(NamedTuple):
-    """So many `records` precede what is repeated, None where nothing is.
+    """So many `records` of the attempt are there in order, before what is `repeated`.
 
     `is_short` says that the attempt's batches stand in the place of records that were acknowledged.
     """
 
-    records: int | None
-    repeated: Repeated | None
+    records: int
+    repeated: Repeated | None = None
     is_short: bool = False
 
 
@@ -141,9 +147,11 @@ def last_copied(
     found = search.found(log.fenced)
     walked = search.walked(known, found, log)
     end = None if found is None else found.end
-    if walked.records is not None:
+    # A leader that forgot the producer takes batches behind the marker: those in order are copied.
+    is_ahead = walked.records > (known.end if end is None else end).records
+    if walked.repeated is not None or is_ahead:
         end = end_behind(last.ends, walked.records % SEQUENCE_MODULUS)
-    is_dense = found is not None and walked.records is None and _is_dense(found, known)
+    is_dense = found is not None and walked.repeated is None and _is_dense(found, known)
     is_short = (
         log.offset < known.target_offset
         or is_dense
@@ -216,9 +224,6 @@ class _Search(NamedTuple):
         # What was truncated to before the attempt has been written anew.
         begin = self.first if end < last.target_offset else max(self.first, last.target_offset)
         batch = self._last_batch(begin, end)
-        if batch is None and last.stage is Stage.OPEN:
-            # It may just fill what was lost, its own marker included.
-            batch = self._last_batch(max(self.first, begin - 1), begin)
         if batch is None:
             return None
         try:
@@ -232,57 +237,85 @@ class _Search(NamedTuple):
         while begin < end:
             middle = max(begin, end - span)
             found: BatchHeader | None = None
-            for header in self._data(middle, end):
-                if self.last.producer.wrote(header):
+            for header in self._headers(middle, end):
+                if self._has_written(header):
                     found = header
             if found is not None:
                 return found
             end, span = middle, span * _SPAN_GROWTH
         return None
 
-    def _data(self, begin: int, end: int) -> Iterator[BatchHeader]:
-        for batch in self.reader.read(self.partition, begin, end, 1 << 62):
-            if not batch.header.attributes & CONTROL:
-                yield batch.header
+    def _headers(self, begin: int, end: int) -> Iterator[BatchHeader]:
+        return (batch.header for batch in self.reader.read(self.partition, begin, end, 1 << 62))
 
     def walked(self, known: KnownEnd, found: _Found | None, log: LogEnd) -> _Walked:
-        """Read what is behind `known` if the offsets there are not as many as the attempt's records."""
+        """Read what is behind `known`, and just before it.
+
+        Also where the offsets there are as many as the attempt's records, since others' may stand in the
+        place of a batch that was refused; unless there are too many to look at.
+        """
         records = 0 if found is None else found.end.records - known.end.records
-        is_alone = known.target_offset + records == log.fenced and log.offset <= log.fenced + 1
-        if is_alone or known.target_offset < self.first:
-            return _Walked(None, None)
-        below = self._last_batch(max(self.first, known.least_offset - _SPAN), known.target_offset)
-        begin = known.target_offset if below is None else below.base_offset
-        return _walk(self._data(begin, log.offset), self.last.producer, known)
+        is_as_many = known.target_offset + records == log.fenced and log.offset <= log.fenced + 1
+        if known.target_offset < self.first or (is_as_many and records > _WALKED_MAX):
+            return _Walked(known.end.records)
+        begin = self._unacknowledged_before(known)
+        return _walk(self._headers(begin, log.offset), self.last.producer, known)
+
+    def _unacknowledged_before(self, known: KnownEnd) -> int:
+        """Where a batch stands that belongs behind `known`: it is in the place of what was lost.
+
+        Or a leader that forgot the producer took it without the one before. Else where `known` is.
+        """
+        end, span = known.target_offset, _SPAN
+        begin = max(self.first, known.least_offset - _SPAN, end - _WALKED_MAX)
+        own: list[BatchHeader] = []
+        while begin < end and len(own) < _ON_THEIR_WAY_MAX:
+            middle = max(begin, end - span)
+            own += [each for each in self._headers(middle, end) if self._has_written(each)]
+            end, span = middle, span * _SPAN_GROWTH
+        ahead = (at for at in own if _difference(at.base_sequence, known.end.records) >= 0)
+        return min((at.base_offset for at in ahead), default=known.target_offset)
+
+    def _has_written(self, header: BatchHeader) -> bool:
+        return self.last.producer.wrote(header) and not header.attributes & CONTROL
 
 
 def _walk(headers: Iterator[BatchHeader], producer: ProducerId, known: KnownEnd) -> _Walked:
-    """Compaction removes batches and leaves their offsets: a hole has less of them than of sequences.
+    """Compaction removes batches and leaves their offsets: a hole has less free ones than sequences.
 
     What was not acknowledged, and stands before the offset where it should begin, fills the place of what
     was lost: it is no hole.
     """
     records, begin, is_over = known.end.records, known.target_offset, False
+    others = 0
+    """Of the offsets from `begin` on, those that have other entries than the records counted."""
     repeated: list[BatchHeader] = []
     for header in headers:
+        count = header.last_offset_delta + 1
+        if header.attributes & CONTROL or not _is_earlier(header, producer):
+            others += count if header.base_offset >= begin else 0
+            continue
         ahead = _difference(header.base_sequence, records)
         is_next = header.producer_epoch == producer.epoch and ahead >= 0 and not is_over
-        is_below = header.base_offset < known.target_offset
-        if header.producer_id != producer.id or header.producer_epoch > producer.epoch:
-            continue
-        if is_next and is_below:
-            begin = header.base_offset - (records + ahead - known.end.records)
+        if is_next and header.base_offset < known.target_offset:
+            begin, others = header.base_offset - (records + ahead - known.end.records), 0
         elif header.last_offset < known.target_offset:
             continue
-        if is_next and header.base_offset - begin >= records + ahead - known.end.records:
-            records += ahead + header.last_offset_delta + 1
+        if is_next and header.base_offset - begin - others >= records + ahead - known.end.records:
+            records += ahead + count
         else:
             is_over = is_over or is_next
+            others += count
             repeated.append(header)
     is_short = begin < known.target_offset
     if not repeated:
-        return _Walked(None, None, is_short)
+        return _Walked(records, None, is_short)
     return _Walked(records, Repeated(repeated[0].base_offset, repeated[-1].last_offset), is_short)
+
+
+def _is_earlier(header: BatchHeader, producer: ProducerId) -> bool:
+    """Whether the producer's epoch, or one before it, has written the batch."""
+    return header.producer_id == producer.id and header.producer_epoch <= producer.epoch
 
 
 def _difference(sequence: int, records: int) -> int:

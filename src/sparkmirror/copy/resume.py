@@ -146,7 +146,7 @@ class Resumption:
         ends = list_offsets(self._target, [plan.target for plan in plans], LATEST, target)
         firsts = first_offsets(self.plan, reasons, logs, source)
         found: dict[TopicPartition, FoundStart] = {}
-        with closing(self.succession.logs(claimed, ends, target)) as target_logs:
+        with closing(self.succession.logs(reasons, claimed, ends, target)) as target_logs:
             for plan in plans:
                 end, first, claim = ends[plan.target], firsts.get(plan.source), claimed.get(plan.source)
                 if isinstance(claim, SparkmirrorError):

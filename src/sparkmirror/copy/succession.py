@@ -93,13 +93,20 @@ class Succession:
 
     def logs(
         self,
+        reasons: Mapping[TopicPartition, ResumeReason],
         claims: ClaimResults,
         ends: Mapping[TopicPartition, int | SparkmirrorError],
         metadata: Metadata,
     ) -> TargetLogs:
-        """The target's logs, which have these `ends`, where attempts before may have to be looked up."""
+        """The target's logs, which have these `ends`, where attempts before may have to be looked up.
+
+        What they have written is behind what is known of it, and before the own marker.
+        """
         expected = {
-            plan.target: end if claim.marker is None else claim.marker
+            plan.target: min(
+                known_end(claim.last, reasons[plan.source].position).target_offset,
+                end if claim.marker is None else claim.marker,
+            )
             for plan in self.plan.partitions
             if isinstance(claim := claims.get(plan.source), Claimed)
             and claim.last is not None

@@ -1,13 +1,14 @@
 """Targets that lost or forgot what fences attempts: nothing is skipped, and what is repeated is told."""
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
-from sparkmirror.batches.producer import ProducerId, ProducerState
+from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.batches.record_batch import stamp
 from sparkmirror.domain.incidents import IncidentKind
+from tests.memory.partition_log import PartitionLog
 from tests.support.batches import Rec, encode
 from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
 
@@ -58,6 +59,38 @@ def test_a_batch_that_arrives_without_the_one_before_hides_no_record(partition: 
     assert copy_of(task).incidents == {IncidentKind.RECORDS_REPEATED: 1}
 
 
+def test_a_foreign_record_in_the_place_of_a_refused_batch_hides_no_record(partition: OnePartition) -> None:
+    """There are as many offsets as there should be."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    first.kill()
+    partition.write_batches(10, 30)
+    append(partition, NOT_IDEMPOTENT, -1, range(100, 110))
+    forget_and_append(partition, range(20, 30), skips=10)
+    task = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(10), *range(100, 110), *range(20, 30), *range(10, 30)]
+    assert copy_of(task).incidents == {IncidentKind.RECORDS_REPEATED: 1}
+
+
+def test_a_batch_that_was_taken_before_an_acknowledged_one_is_told(partition: OnePartition) -> None:
+    """The leader forgot the producer twice: it took the second of two without the first, and then that."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    forget_and_append(partition, range(20, 30), skips=10)
+    partition.target.producers.forget()
+    partition.write(range(10, 20))
+    partition.run_until_stored(19)
+    first.kill()
+    partition.write(range(20, 30))
+    second = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(10), *range(20, 30), *range(10, 20)]
+    assert copy_of(second).incidents == {IncidentKind.TARGET_TRUNCATED: 1}
+
+
 def test_a_batch_that_arrives_again_late_is_not_taken_for_the_last_one(partition: OnePartition) -> None:
     first = partition.start()
     partition.write(range(10))
@@ -93,6 +126,31 @@ def test_a_batch_of_a_fenced_attempt_that_was_taken_is_told(partition: OnePartit
     partition.run_for(QUIET_S)
     assert partition.copied == [*range(20), *range(10, 20), *range(20, 30)]
     assert copy_of(third).incidents == {IncidentKind.RECORDS_REPEATED: 1}
+
+
+def test_a_batch_that_was_taken_behind_the_marker_is_continued(
+    partition: OnePartition, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the successor's marker and its look-up; it is the next one, so nothing is repeated."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    old = stored_producer(partition)
+    first.kill()
+    partition.write(range(10, 30))
+
+    def append_late_batch(log: PartitionLog, *arguments: Any, **named: Any) -> None:
+        append_marker(log, *arguments, **named)
+        if log is partition.target and log.end == 11:
+            log.producers.forget()
+            append(partition, old.producer, old.next_sequence, range(10, 20))
+
+    append_marker = PartitionLog.append_marker
+    monkeypatch.setattr(PartitionLog, "append_marker", append_late_batch)
+    second = partition.start()
+    partition.run_until_stored(29)
+    assert partition.copied == [*range(30)]
+    assert not copy_of(second).incidents
 
 
 def test_a_marker_in_the_place_of_the_last_record_does_not_hide_its_loss(partition: OnePartition) -> None:

@@ -144,6 +144,19 @@ def batch_is_taken_without_the_one_before(rules: Rules) -> Script:
     return script
 
 
+def foreign_record_stands_in_the_place_of_a_refused_batch(rules: Rules) -> Script:
+    """So there are as many offsets as there should be."""
+    script = Script(rules, Faults(forget=1, drop=1, foreign=1, crash=1), records=3)
+    script.resume(1)
+    script.copy(1)
+    script.do("T1 copies a batch of 1", "T1 copies a batch of 1", "the target's leader forgets the producers")
+    script.do("a foreign record is appended to the target", "request 0 is lost or refused")
+    script.arrive()
+    script.do("T1 crashes")
+    script.finish(2)
+    return script
+
+
 def attempt_writes_below_its_own_beginning(rules: Rules) -> Script:
     """It fills the place of what was lost, its own marker included."""
     script = Script(rules, Faults(truncate=1, crash=2), records=4)
@@ -200,6 +213,20 @@ def all_that_was_acknowledged_is_lost(rules: Rules) -> Script:
     return script
 
 
+def fenced_batch_is_taken_and_the_source_loses_it(rules: Rules) -> Script:
+    """The leader forgot the fence, and the successor has read nothing else of that leader epoch."""
+    script = Script(rules, Faults(forget=1, cut=1, append=2), records=0)
+    script.resume(1)
+    script.do(APPEND, "T1 copies a batch of 1", "T2 begins")
+    script.do("T2 claims an epoch", "T2 records its claim", "T2 reads the attempts")
+    script.do("T2 adds the partition to a transaction", "T2 ends the transaction")
+    script.do("the coordinator's marker reaches the target", "the target's leader forgets the producers")
+    script.arrive()
+    script.do("the source elects an unclean leader whose log ends at 0", APPEND)
+    script.finish(2)
+    return script
+
+
 class Case(NamedTuple):
     run: Callable[[Rules], Script]
     target: list[int]
@@ -230,10 +257,22 @@ CASES: Final = [
     Case(records_behind_a_gap_are_looked_up, [0, 1, 3, 4], set(), Rules(find=Find.BY_COUNT)),
     Case(marker_stands_in_place_of_the_last_record, [], {TARGET_LOST}, Rules(proves_marker=False)),
     Case(batch_is_taken_without_the_one_before, [0, 2, 1, 2], {DOUBLED}, Rules(counts_offsets=False)),
-    Case(attempt_writes_below_its_own_beginning, [0, 2, 3], {TARGET_LOST}, Rules(looks_below=False)),
+    Case(
+        foreign_record_stands_in_the_place_of_a_refused_batch,
+        [0, 2, 1, 2],
+        {DOUBLED},
+        Rules(counts_offsets=False),
+    ),
+    Case(attempt_writes_below_its_own_beginning, [0, 2, 3], {TARGET_LOST}, Rules(counts_offsets=False)),
     Case(attempt_fills_the_place_of_its_records, [2, 3], {TARGET_LOST}, Rules(counts_offsets=False)),
     Case(all_that_was_acknowledged_is_lost, [3, 4], {TARGET_LOST}, Rules(records_acknowledged=False)),
     Case(batch_is_taken_a_second_time, [0, 1, 2, 1], {DOUBLED}, Rules(counts_offsets=False)),
+    Case(
+        fenced_batch_is_taken_and_the_source_loses_it,
+        [0, 100],
+        {SOURCE_TRUNCATED},
+        Rules(counts_offsets=False),
+    ),
 ]
 
 
