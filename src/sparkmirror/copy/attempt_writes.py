@@ -97,13 +97,15 @@ class AttemptWrites:
             self._writings.pop(source, None)
 
     def _go_on(self, copy: PartitionCopy) -> None:
-        """The target's log may be another one, where the attempt begins earlier."""
+        """The logs may be others; in another target the attempt begins earlier."""
         self.dropped(copy)
         writing, state = self._writings[copy.plan.source], copy.producer
-        if state is not None and state.next_offset < writing.attempt.target_offset:
-            writing.attempt = replace(writing.attempt, target_offset=state.next_offset)
-            writing.is_moved = True
-            copy.last_entry = None
+        before, logs = writing.attempt, copy.logs._replace(source_epoch=-1)
+        begin = before.target_offset
+        if state is not None and state.next_offset < begin:
+            begin, copy.last_entry = state.next_offset, None
+        writing.attempt = replace(before, target_offset=begin, logs=logs)
+        writing.is_moved = writing.is_moved or writing.attempt != before
 
     def append(self, copy: PartitionCopy, batch: OutgoingBatch) -> None:
         """Hand the batch to the writer, now or when its end is recorded."""

@@ -24,7 +24,7 @@ from sparkmirror.domain.errors import (
     SparkmirrorError,
     UnsupportedVersionError,
 )
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.kafka.fencing import Claim, Fencing
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.offsets import LATEST, list_offsets
@@ -68,10 +68,11 @@ class Claimed:
     over: Sequence[Attempt]
     marker: int | None = None
 
-    def begin(self, position: int, target_offset: int, epoch: int) -> Attempt:
+    def begin(self, position: int, target_offset: int, logs: LogIdentity) -> Attempt:
         """The own attempt from this upstream offset on, which follows what was read in the leader epoch."""
-        ends = (SequenceEnd(0, position, epoch),)
-        return replace(self.own, stage=Stage.OPEN, target_offset=target_offset, ends=ends)
+        ends = (SequenceEnd(0, position, logs.source_epoch),)
+        logs = logs._replace(source_epoch=-1)
+        return replace(self.own, stage=Stage.OPEN, target_offset=target_offset, ends=ends, logs=logs)
 
 
 _Claims = dict[TopicPartition, Claimed | Unfenced | SparkmirrorError]

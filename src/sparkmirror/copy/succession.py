@@ -171,7 +171,7 @@ class Succession:
                 starts[source] = self._noted(source, start, claim)
             if not isinstance(claim, Claimed):
                 continue
-            attempt = claim.begin(start.position, start.producer.next_offset, start.logs.source_epoch)
+            attempt = claim.begin(start.position, start.producer.next_offset, start.logs)
             starts[source] = start._replace(attempt=attempt, marker=claim.marker)
             records.append(attempt_record(self.claims.owner, source, attempt))
             over += [deletion_record(self.claims.owner, source, each.producer) for each in claim.over]
@@ -209,7 +209,7 @@ def newest_word(position: Position | None, claim: Claimed | Unfenced | None) -> 
 def _newest(position: Position | None, claim: Claimed | Unfenced | SparkmirrorError) -> Position | None:
     """The stored position, unless an older attempt has stored it: then what the one before says of itself.
 
-    What an older attempt knew of the topics' ids may be about topics that are gone.
+    What an older attempt knew of the topics may be about others.
     """
     last = None if isinstance(claim, SparkmirrorError) else newest_word(position, claim)
     if last is None or position is None or position.producer is None:
@@ -218,7 +218,7 @@ def _newest(position: Position | None, claim: Claimed | Unfenced | SparkmirrorEr
         return position
     end, target_offset = known_end(last, None)
     state = ProducerState(last.producer, end.sequence, target_offset)
-    return Position(end.offset - 1, state, UNKNOWN_LOGS._replace(source_epoch=end.epoch))
+    return Position(end.offset - 1, state, last.logs._replace(source_epoch=end.epoch))
 
 
 def is_used(position: Position | None, claim: Claimed | Unfenced | None) -> bool:

@@ -8,17 +8,18 @@ again before each batch whose end can't be counted from it: so what is in the ta
 Compacted, one partition, a record for each attempt; those that are over are deleted by their successors.
 """
 
+import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, LogIdentity, TopicPartition
 from sparkmirror.kafka.topic_log import TopicReader
 from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
 
@@ -62,7 +63,7 @@ class Attempt:
 
     `ends` are those of `sequence_ends`, at least one but for a claim. What it wrote begins at the target's
     offset `target_offset`; a closed one has written everything below. `acknowledged` is known where ends were
-    recorded behind its beginning.
+    recorded behind its beginning. `logs` has the topics' ids; leader epochs are those of the ends.
     """
 
     producer: ProducerId
@@ -71,6 +72,7 @@ class Attempt:
     target_offset: int = 0
     ends: tuple[SequenceEnd, ...] = ()
     acknowledged: Acknowledged | None = None
+    logs: LogIdentity = UNKNOWN_LOGS
 
     @property
     def order(self) -> tuple[int, int]:
@@ -92,6 +94,9 @@ def attempt_record(
     }
     if attempt.acknowledged is not None:
         value["acknowledged"] = attempt.acknowledged
+    if attempt.logs != UNKNOWN_LOGS:
+        value["source"] = base64.b64encode(attempt.logs.source_id).decode()
+        value["target"] = base64.b64encode(attempt.logs.target_id).decode()
     json_of_ends = encode_ends(attempt.ends) if ends is None else ends
     text = compact_json(value).removesuffix(b"}") + f',"ends":{json_of_ends}}}'.encode()
     return LogRecord(_key(owner, partition, attempt.producer), text)
@@ -168,7 +173,15 @@ def _attempt(producer: ProducerId, value: bytes) -> Attempt:
                 "ends": ends,
             } as of:
                 acknowledged = Acknowledged(*map(int, of["acknowledged"])) if "acknowledged" in of else None
-                return Attempt(producer, generation, Stage(state), offset, decode_ends(ends), acknowledged)
+                return Attempt(
+                    producer, generation, Stage(state), offset, decode_ends(ends), acknowledged, _logs(of)
+                )
     except (ValueError, TypeError):
         pass
     return Attempt(producer, 0)
+
+
+def _logs(value: Mapping[str, Any]) -> LogIdentity:
+    """Versions before have recorded none."""
+    source, target = value.get("source", ""), value.get("target", "")
+    return LogIdentity(source_id=base64.b64decode(source), target_id=base64.b64decode(target))

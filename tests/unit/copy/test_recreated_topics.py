@@ -9,10 +9,14 @@ from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import IncidentKind
+from sparkmirror.storage.positions import NOTHING_REPLICATED
 from tests.memory.committed import places
 from tests.memory.intercepted_broker import Request, intercept
 from tests.memory.stage import REMOTE, TOPIC, Shape, Stage
 from tests.support.batches import Rec, encode
+from tests.unit.copy.copied_records import SOURCE
+from tests.unit.copy.one_partition import QUIET_S, copy_of, one_partition
 
 OLD, NEW, LATER = 9, 30, 4
 """Records of a source topic: more than before, so that the old position exists in the new topic too."""
@@ -108,3 +112,24 @@ def test_a_topic_recreated_after_the_first_metadata_is_noticed_and_nothing_lost(
     assert stage.run_until(lambda: second.is_over, SOON_S)
     assert copied() == expected
     assert not stage.violations
+
+
+def test_a_topic_recreated_before_an_older_attempt_stores_its_position_is_noticed() -> None:
+    """It knows the new topic, and not what the newer attempt has copied from the old one."""
+    with one_partition() as partition:
+        stage = partition.stage
+        older = partition.start()
+        partition.write(range(OLD))
+        partition.run_until_stored(OLD - 1)
+        newer = partition.start()
+        partition.run_for(QUIET_S)
+        newer.kill()
+        stage.replace_topic(stage.source, TOPIC)
+        partition.run_until_stored(NOTHING_REPLICATED)
+        older.kill()
+        partition.source = stage.source.log(SOURCE)
+        partition.write(range(OLD, OLD + NEW))
+        last = partition.start()
+        partition.run_for(QUIET_S)
+        assert partition.copied == list(range(OLD + NEW))
+        assert copy_of(last).incidents == {IncidentKind.SOURCE_RECREATED: 1}

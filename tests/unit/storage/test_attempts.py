@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import ProducerId
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.offsets.sequence_ends import SequenceEnd, encode_ends
 from sparkmirror.storage.attempts import (
     Acknowledged,
@@ -30,7 +30,8 @@ def known(records: Sequence[LogRecord]) -> list[Attempt]:
 
 def test_attempts_are_read_as_written_and_in_their_order() -> None:
     other_id = replace(CLAIM, producer=ProducerId(3, 0), generation=1)
-    further = replace(OPEN, acknowledged=Acknowledged(7, 1009))
+    logs = LogIdentity(source_id=b"\x01" * 16, target_id=b"\x02" * 16)
+    further = replace(OPEN, acknowledged=Acknowledged(7, 1009), logs=logs)
     records = [attempt_record(OWNER, ORDERS, each) for each in (other_id, further, CLAIM)]
     assert known(records) == [CLAIM, further, other_id]
 
