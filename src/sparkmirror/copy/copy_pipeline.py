@@ -199,6 +199,8 @@ class CopyPipeline:
             self._translate_from_now_on(copy)
         copy.preserves_offsets = start.claimed is not None
         copy.start(start.position, start.producer, logs)
+        if start.keeps_all:
+            copy.cycles = None
         copy.log_start, copy.same_end = start.log_start, start.producer.next_offset
         if start.incident is not None:
             copy.note(start.incident)

@@ -60,6 +60,8 @@ class Start(NamedTuple):
     """The epoch of the markers that fill gaps; None where offsets aren't preserved."""
     log_start: int = 0
     """Where the target's log starts, if offsets are preserved."""
+    keeps_all: bool = False
+    """Nothing comes back: the opposite flow is promoted, and what it has written before is copied, too."""
 
 
 # events. `randomness`, a number in [0, 1), is for the jitter of a retry

@@ -36,6 +36,7 @@ from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.failbacks import read_failbacks
 from sparkmirror.storage.promotions import promoted, read_promotions
 
 _log = logging.getLogger(__name__)
@@ -53,6 +54,9 @@ class _Found(NamedTuple):
     source: Bounds
     target: Bounds
     logs: LogIdentity
+    accepted: int = 0
+    """Before this offset the target's log counts as written by this flow: see `Failback`."""
+    keeps_all: bool = False
 
 
 class _Mismatch(NamedTuple):
@@ -101,9 +105,12 @@ class PreservedResume:
         return {**found, **known, **self._promoted(left)}
 
     def _promoted(self, sources: Collection[TopicPartition]) -> Mapping[TopicPartition, SparkmirrorError]:
-        state, source = self.plan.state, self.plan.flow.source
-        owner = owner_of(state.positions_topic, self.plan.connector)
-        return promoted(read_promotions(state.connection, source, owner), sources)
+        found = read_promotions(self.plan.state.connection, self.plan.flow.source, self._owner)
+        return promoted(found, sources)
+
+    @property
+    def _owner(self) -> str:
+        return owner_of(self.plan.state.positions_topic, self.plan.connector)
 
     def _starts(
         self, reasons: Mapping[TopicPartition, ResumeReason]
@@ -156,6 +163,7 @@ class PreservedResume:
         source_topics = read_metadata(consumer.connection, {plan.source.topic for plan in plans})
         target_topics = read_metadata(target.connection, {plan.target_topic for plan in plans})
         claims = self._claim(sources)
+        failbacks = read_failbacks(self.plan.state.connection, self.plan.flow.source, self._owner)
         self.cycles.record(claim.id for claim in claims.values() if isinstance(claim, ProducerId))
         uncommitted = ConsumerSettings(consumer.connection)
         bounds = [
@@ -178,7 +186,13 @@ class PreservedResume:
             else:
                 start, end, target_start, target_end = (int(each) for each in offsets)  # type: ignore[arg-type]  # no error is among them
                 assert isinstance(claim, ProducerId)
-                found[plan.source] = _Found(claim, Bounds(start, end), Bounds(target_start, target_end), logs)
+                bounds_of_both = Bounds(start, end), Bounds(target_start, target_end)
+                failback = failbacks.get(plan.source.topic)
+                if failback is None or failback.is_of_another_source(logs):
+                    found[plan.source] = _Found(claim, *bounds_of_both, logs)
+                else:
+                    accepted = failback.accepted(plan.source.partition, logs)
+                    found[plan.source] = _Found(claim, *bounds_of_both, logs, accepted, keeps_all=True)
         return found
 
     def _claim(
@@ -221,7 +235,14 @@ class PreservedResume:
                 text = f"{plan.source}: {incident.text}, if it may: on.data.loss is fail. Set it to record"
                 return KafkaError(text)
             _log.warning("%s: %s", plan.source, incident.text)
-        return Start(position, tail.state, incident, _read_logs(reason, found), claimed=found.claimed)
+        return Start(
+            position,
+            tail.state,
+            incident,
+            _read_logs(reason, found),
+            claimed=found.claimed,
+            keeps_all=found.keeps_all,
+        )
 
     def _mismatch(self, plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail) -> str | None:
         """Why the target's log can't get its source's offsets; None if it can."""
@@ -236,13 +257,17 @@ class PreservedResume:
             what = (
                 f"it ends at {target.end}, and its source at {source.end}, which was truncated or made anew"
             )
-        elif target.end > target.start and reason.position is not None and _is_new(reason, found):
+        elif (
+            reason.position is not None
+            and target.end > max(target.start, found.accepted)
+            and _is_new(reason, found)
+        ):
             what = f"it holds records of another topic of the name {plan.source.topic}, deleted since"
         elif reason.diverged_at is not None and reason.diverged_at < target.end:
             what = (
                 f"the source has lost its records from offset {reason.diverged_at} on, and has others there"
             )
-        elif reason.position is None and not tail.is_own and target.end > source.start:
+        elif reason.position is None and not tail.is_own and target.end > max(source.start, found.accepted):
             what = (
                 f"it ends at {target.end} with nothing of this flow, and its source begins at {source.start}"
             )
@@ -268,15 +293,15 @@ class PreservedResume:
 
 def _writers(reason: ResumeReason, found: _Found) -> Writers:
     """Java MM2, too, keeps offsets where none is missing: its position is then that of the last record."""
-    position = reason.position
+    position, own = reason.position, found.claimed
     if position is None or is_another(position.logs.target_id, found.logs.target_id):
-        return Writers(found.claimed, {found.claimed.id})
+        return Writers(own, {own.id}, found.accepted)
     if position.producer is None:
         is_java = position.offset + 1 == found.target.end
-        return Writers(found.claimed, {found.claimed.id}, found.target.end if is_java else 0)
+        return Writers(own, {own.id}, max(found.target.end if is_java else 0, found.accepted))
     run = position.run
     same_end = run.last_downstream + 1 if run is not None and run.shift == 0 else 0
-    return Writers(found.claimed, {found.claimed.id, position.producer.producer.id}, same_end)
+    return Writers(own, {own.id, position.producer.producer.id}, max(same_end, found.accepted))
 
 
 def _read_logs(reason: ResumeReason, found: _Found) -> LogIdentity:

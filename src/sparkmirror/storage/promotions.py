@@ -65,13 +65,17 @@ def promotion_record(owner: str, topic: str, promotion: Promotion | None) -> Log
     key = compact_json([_KIND, [owner, topic]])
     if promotion is None:
         return LogRecord(key, None)
-    value = {
+    return LogRecord(key, compact_json(promotion_value(promotion)))
+
+
+def promotion_value(promotion: Promotion) -> object:
+    """As JSON."""
+    return {
         "stage": promotion.stage.value,
         "at": promotion.at_ms,
         "target": base64.b64encode(promotion.target_id).decode(),
         "partings": {str(number): list(each) for number, each in promotion.partings.items()},
     }
-    return LogRecord(key, compact_json(value))
 
 
 def parse_promotion(record: LogRecord) -> tuple[str, str, Promotion | None] | None:
@@ -90,7 +94,15 @@ def parse_promotion(record: LogRecord) -> tuple[str, str, Promotion | None] | No
 
 def _promotion(value: bytes) -> Promotion:
     try:
-        match json.loads(value):
+        return parse_promotion_value(json.loads(value))
+    except ValueError:
+        return parse_promotion_value(None)
+
+
+def parse_promotion_value(value: object) -> Promotion:
+    """Of `promotion_value`; for one that can't be read, a topic that is being promoted."""
+    try:
+        match value:
             case {"stage": str(stage), "at": int(at_ms), "target": str(target), "partings": dict(partings)}:
                 parted = {
                     int(number): Parting(int(offset), None if end is None else int(end))

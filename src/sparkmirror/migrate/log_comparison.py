@@ -1,0 +1,103 @@
+"""Compares the ends of two logs that have the same offsets up to a parting.
+
+One of both is to follow the other from its own end on: which of its records does the other not have, and
+which of the other's records does it lack at offsets that it has passed?
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from heapq import merge
+from itertools import groupby
+from operator import itemgetter
+from typing import Final, NamedTuple
+
+from sparkmirror.batches.record_body import read_key
+from sparkmirror.batches.records import RawRecord
+
+_KEYS_MAX: Final = 3
+COMPARED_BEFORE: Final = 100
+"""How many offsets before the parting, or the shorter log's end, are compared as well."""
+
+
+class Kind(Enum):
+    """How a record of the follower, or one that it lacks, stands in its way."""
+
+    ALONE = "alone"
+    """Only the follower has it."""
+    OTHER = "other"
+    """The follower has it, and the leading log another one at its offset."""
+    PASSED = "passed"
+    """Only the leading log has it, at an offset before the follower's end."""
+
+
+class Difference(NamedTuple):
+    kind: Kind
+    record: RawRecord
+    """The follower's, unless it is PASSED."""
+
+
+class Parted(NamedTuple):
+    """Where the logs part, and where the follower ends."""
+
+    offset: int
+    end: int
+
+
+@dataclass(slots=True)
+class Differences:
+    """Those of a partition, counted. `first` and `last` are offsets, `keys` those of the first records."""
+
+    counts: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
+    first: int | None = None
+    last: int | None = None
+    keys: list[bytes | None] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, found: Iterable[Difference]) -> "Differences":
+        made = cls()
+        for kind, record in found:
+            made.counts[kind] += 1
+            made.first = record.offset if made.first is None else made.first
+            made.last = record.offset
+            if kind is not Kind.PASSED and len(made.keys) < _KEYS_MAX:
+                made.keys.append(read_key(record.body))
+        return made
+
+    def __bool__(self) -> bool:
+        return self.first is not None
+
+    @property
+    def own(self) -> int:
+        """How many records of the follower are lost with its log."""
+        return self.counts[Kind.ALONE] + self.counts[Kind.OTHER]
+
+
+def first_compared(parted: Parted) -> int:
+    return max(0, min(parted) - COMPARED_BEFORE)
+
+
+def differences(
+    follower: Iterable[RawRecord], leading: Iterable[RawRecord], parted: Parted, *, compares_times: bool
+) -> Iterator[Difference]:
+    """In the order of offsets, which both must have, from `first_compared` to the follower's end.
+
+    Before the parting a record may be missing on either side: retention and compaction remove them.
+    """
+    sides = merge(((each.offset, 0, each) for each in follower), ((each.offset, 1, each) for each in leading))
+    for offset, group in groupby(sides, key=itemgetter(0)):
+        here = {side: record for _, side, record in group}
+        mine, its = here.get(0), here.get(1)
+        if mine is not None and its is not None:
+            if not _are_same(mine, its, compares_times=compares_times):
+                yield Difference(Kind.OTHER, mine)
+        elif offset < parted.offset:
+            continue
+        elif mine is not None:
+            yield Difference(Kind.ALONE, mine)
+        elif its is not None and offset < parted.end:
+            yield Difference(Kind.PASSED, its)
+
+
+def _are_same(one: RawRecord, other: RawRecord, *, compares_times: bool) -> bool:
+    return one.body == other.body and (not compares_times or one.timestamp == other.timestamp)

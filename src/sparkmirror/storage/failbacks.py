@@ -1,0 +1,112 @@
+"""Reads and writes failbacks in the migrations topic, `mm2-migrations.<source>.internal` on the target.
+
+Behind a promotion the opposite flow may go on where both logs part. Its record says what its target holds by
+then: that counts as its own beginning. It ends the promotion of that flow, if it has one from before. See
+docs/decisions/0008.
+"""
+
+import base64
+import json
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import Alias, LogIdentity, is_another
+from sparkmirror.kafka.error_codes import unless_missing
+from sparkmirror.storage.owned_records import read_owned
+from sparkmirror.storage.promotions import (
+    Promotion,
+    migrations_topic,
+    parse_promotion_value,
+    promotion_value,
+)
+
+_KIND: Final = "failback"
+
+
+class Failback(NamedTuple):
+    """Of one topic, named as on the flow's source.
+
+    `answers` is the time of the opposite flow's promotion behind which this flow goes on. `logs` are the
+    topics on both sides at that time; the target's id is empty where it is made anew. `beginnings` are the
+    offsets of partitions before which the target's log was written by others, or by this flow before its
+    `ended` promotion. `deleted_id` is the topic on the target that had other records, and is deleted.
+    """
+
+    answers: int
+    at_ms: int
+    logs: LogIdentity
+    beginnings: Mapping[int, int]
+    ended: Promotion | None = None
+    deleted_id: bytes = b""
+
+    def accepted(self, partition: int, logs: LogIdentity) -> int:
+        """Before this offset the target's log counts as the flow's own. 0 in topics made anew since."""
+        is_other = self.is_of_another_source(logs) or is_another(self.logs.target_id, logs.target_id)
+        return 0 if is_other else self.beginnings.get(partition, 0)
+
+    def is_of_another_source(self, logs: LogIdentity) -> bool:
+        return is_another(self.logs.source_id, logs.source_id)
+
+
+Failbacks = Mapping[str, Failback]
+
+
+def failback_record(owner: str, topic: str, failback: Failback | None) -> LogRecord:
+    """None makes a tombstone: it is rolled back. `owner` is that of attempts."""
+    key = compact_json([_KIND, [owner, topic]])
+    if failback is None:
+        return LogRecord(key, None)
+    value = {
+        "answers": failback.answers,
+        "at": failback.at_ms,
+        "source": base64.b64encode(failback.logs.source_id).decode(),
+        "target": base64.b64encode(failback.logs.target_id).decode(),
+        "beginnings": {str(number): offset for number, offset in failback.beginnings.items()},
+        "ended": None if failback.ended is None else promotion_value(failback.ended),
+        "deleted": base64.b64encode(failback.deleted_id).decode(),
+    }
+    return LogRecord(key, compact_json(value))
+
+
+def parse_failback(record: LogRecord) -> tuple[str, str, Failback | None] | None:
+    """Owner, topic and failback (None for a tombstone, or what can't be read); None for another kind."""
+    try:
+        match json.loads(record.key or b"null"):
+            case [kind, [str(owner), str(topic)]] if kind == _KIND:
+                return owner, topic, None if record.value is None else _failback(record.value)
+    except ValueError:
+        pass
+    return None
+
+
+def _failback(value: bytes) -> Failback | None:
+    try:
+        match json.loads(value):
+            case {
+                "answers": int(answers),
+                "at": int(at_ms),
+                "source": str(source),
+                "target": str(target),
+                "beginnings": dict(beginnings),
+                "ended": ended,
+                "deleted": str(deleted),
+            }:
+                return Failback(
+                    answers,
+                    at_ms,
+                    LogIdentity(base64.b64decode(source), -1, base64.b64decode(target)),
+                    {int(number): int(offset) for number, offset in beginnings.items()},
+                    None if ended is None else parse_promotion_value(ended),
+                    base64.b64decode(deleted),
+                )
+    except (ValueError, TypeError):
+        pass
+    return None
+
+
+def read_failbacks(settings: ConnectionSettings, source: Alias, owner: str) -> Failbacks:
+    """Of one connector of the flow. None before the first migration. Blocks. Raises KafkaError."""
+    topic = migrations_topic(source)
+    return unless_missing(lambda: read_owned(settings, topic, owner, parse_failback), {})
