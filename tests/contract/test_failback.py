@@ -36,6 +36,7 @@ from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
 STILL_S: Final = 0.2
+NOTHING_LOST: Final = Losses()
 NEAR, FAR = Alias("near"), Alias("far")
 PROPERTIES: Final = """\
 clusters = near, far
@@ -114,12 +115,12 @@ class Pair:
         with closing(TopicPromotion(self.access(source), wanted, STILL_S, **options)) as promotion:
             assert run(lambda: [promotion.survey()], promotion.apply).failure is None
 
-    def failback(self, source: Alias, losses: Losses = Losses()) -> TopicFailback:
+    def failback(self, source: Alias, losses: Losses = NOTHING_LOST) -> TopicFailback:
         """Of the flow from `source`, that was promoted."""
         wanted = Wanted(self.topic.__eq__, [self.topic])
         return TopicFailback(self.access(source), self.access(other(source)), wanted, STILL_S, losses)
 
-    def fail_back(self, source: Alias, losses: Losses = Losses()) -> MigrationResult[TopicsFailback]:
+    def fail_back(self, source: Alias, losses: Losses = NOTHING_LOST) -> MigrationResult[TopicsFailback]:
         failback = self.failback(source, losses)
         return run(lambda: [failback.survey()], failback.apply)
 

@@ -152,9 +152,10 @@ class TopicFailback:
 
     def _obstacle(self, topics: Sequence[_Topic], source: Metadata, target: Metadata) -> str | None:
         if not topics:
+            names = " or ".join(self.wanted.patterns)
             return (
-                f"{self.promoted.flow} has promoted no topic like {' or '.join(self.wanted.patterns)}, so that nobody "
-                "knows where both logs part: sparkmirror promote first"
+                f"{self.promoted.flow} has promoted no topic like {names}, so that nobody knows where both "
+                "logs part: sparkmirror promote first"
             )
         for each in topics:
             why = self._why_not_due(each) or self._why_not_copied(each)
