@@ -16,17 +16,23 @@ from sparkmirror.cli.migrate.command import choose_flow
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
-from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, Flow, TopicPartition
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.migrate.failing_back import Losses, TopicFailback
 from sparkmirror.migrate.flow_access import FlowAccess
+from sparkmirror.migrate.migrations_log import MigrationsLog
 from sparkmirror.migrate.parted_logs import KEPT_FROM
 from sparkmirror.migrate.promoting import TopicPromotion, Wanted
 from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import StepState
 from sparkmirror.migrate.topic_failbacks import FailbackRollback, TopicsFailback
+from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.failbacks import Failback, failback_record
 from sparkmirror.storage.positions import position_key
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
+from sparkmirror.storage.progress import ProgressReader
+from sparkmirror.storage.promotions import read_promotions
 from tests.contract.copying import ATTEMPTS, CONNECTOR, POSITIONS, PROGRESS, running
 from tests.support.broker_data import append, create_topic, delete_topic, end_offsets, numbered, topics
 from tests.support.connections import connection
@@ -36,6 +42,7 @@ from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
 STILL_S: Final = 0.2
+OWNER: Final = owner_of(POSITIONS, CONNECTOR)
 NOTHING_LOST: Final = Losses()
 NEAR, FAR = Alias("near"), Alias("far")
 PROPERTIES: Final = """\
@@ -109,6 +116,17 @@ class Pair:
             WAIT_S,
             lambda: f"{self.values(NEAR)} and {self.values(FAR)}",
         )
+
+    def await_refusal(self, source: Alias) -> None:
+        """Wait until the flow has looked at both logs, and does not write."""
+        key = CONNECTOR, TopicPartition(self.topic, 0)
+        with closing(ProgressReader(connection(self.clusters[other(source)]), PROGRESS)) as reader:
+
+            def is_refused() -> bool:
+                report = reader.poll(0.05).get(key)
+                return report is not None and "offsets can't be preserved" in str(report.error)
+
+            await_value(is_refused, WAIT_S, lambda: "it is not refused")
 
     def promote(self, source: Alias, **options: bool) -> None:
         wanted = Wanted(self.topic.__eq__, [self.topic])
@@ -255,6 +273,31 @@ def test_what_one_side_has_alone_is_kept_aside_before_its_topic_is_made_anew(pai
     pair.copy(FAR)
     assert [value for _, value in pair.values(NEAR)] == [value for _, value in numbered(22)]
     assert pair.fail_back(NEAR).failure is None, "done"
+
+
+def test_an_interrupted_run_keeps_no_record_twice_and_deletes_the_topic_in_the_end(pair: Pair) -> None:
+    """As where it was killed while it kept records, and again before the topic was deleted."""
+    promoted(pair)
+    pair.write(NEAR, 3, 100)
+    near, aside = pair.clusters[NEAR], f"aside.{pair.topic}"
+    losses = Losses(deletes=True, aside=aside)
+    failback = pair.failback(NEAR, losses)
+    assert failback.apply(failback.survey()) == {}, "the records are kept, nothing else has happened"
+    pair.write(NEAR, 2, 103)
+    access = pair.access(FAR)
+    (topic_id,) = read_metadata(access.target_admin, [pair.topic]).topic_ids.values()
+    promotion = read_promotions(connection(pair.clusters[FAR]), NEAR, OWNER)[pair.topic]
+    begun = Failback(promotion.at_ms, 1, UNKNOWN_LOGS, {}, deleted_id=topic_id)
+    log = MigrationsLog(access.flow, access.target_admin, access.admin_plugins, 1)
+    log.ensure()
+    log.write([failback_record(OWNER, pair.topic, begun)])
+    with running(pair.plan(FAR), fenced_pause_s=0.3):
+        pair.await_refusal(FAR)
+    assert pair.end(NEAR) == 25, "the flow writes nothing to the topic that is to be deleted"
+    assert pair.fail_back(NEAR).failure is not None, "whoever repeats it must say that again"
+    assert pair.fail_back(NEAR, losses).failure is None
+    assert [value for _, value in pair.values(NEAR, aside)] == [value for _, value in numbered(5, 100)]
+    await_value(lambda: pair.topic not in topics(near), WAIT_S, lambda: "it is not deleted")
 
 
 def test_records_that_the_old_source_has_lost_come_back(pair: Pair) -> None:

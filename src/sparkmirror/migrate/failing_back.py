@@ -268,11 +268,12 @@ class TopicFailback:
         if self.losses.aside is None:
             return None
         return KeptAside(
-            back.flow,
-            back.target_admin,
-            back.admin_plugins,
-            self.losses.aside,
-            back.source.replication_factor,
+            flow=back.flow,
+            target=back.target_admin,
+            plugins=back.admin_plugins,
+            topic=self.losses.aside,
+            replication_factor=back.source.replication_factor,
+            ids={name: each.ids.target_id for name, each in self._topics.items()},
         )
 
     def _count_kept(self, failback: TopicsFailback) -> int:

@@ -1,5 +1,6 @@
 """Reads the ends of two logs that have parted, and keeps records of one of them in a topic of their own."""
 
+import base64
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
@@ -75,6 +76,8 @@ class KeptAside:
     plugins: AdminPlugins
     topic: str
     replication_factor: int
+    ids: Mapping[str, bytes]
+    """Of the topics that they are from: a topic made anew has other records at the same offsets."""
 
     def offsets(self) -> Mapping[TopicPartition, Collection[int]]:
         """Of the records that are there, where they were."""
@@ -82,9 +85,12 @@ class KeptAside:
         nothing: list[LogRecord] = []
         for record in unless_missing(lambda: list(read_topic(self.target, self.topic)), nothing):
             place = _place(record)
-            if place is not None:
+            if place is not None and self._id_of(place[0]) == place[2]:
                 found.setdefault(place[0], set()).add(place[1])
         return found
+
+    def _id_of(self, partition: TopicPartition) -> str:
+        return base64.b64encode(self.ids.get(partition.topic, b"")).decode()
 
     def ensure(self) -> None:
         """Nothing is removed from it by time."""
@@ -100,16 +106,18 @@ class KeptAside:
     def keep(self, partition: TopicPartition, found: Iterator[Difference], known: Collection[int]) -> None:
         """Copy the follower's records, but for those that are there, in their order."""
         own = (each.record for each in found if each.kind is not Kind.PASSED)
-        left = (_kept(partition, record) for record in own if record.offset not in known)
+        topic_id = self._id_of(partition)
+        left = (_kept(partition, topic_id, record) for record in own if record.offset not in known)
         with closing(TopicWriter(self.target)) as writer:
             while some := list(islice(left, _WRITTEN_TOGETHER)):
                 writer.write(self.topic, some)
 
 
-def _kept(partition: TopicPartition, record: RawRecord) -> LogRecord:
+def _kept(partition: TopicPartition, topic_id: str, record: RawRecord) -> LogRecord:
     key, value, headers = read_body(record.body)
     place = {
         "topic": partition.topic,
+        "id": topic_id,
         "partition": partition.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
@@ -120,11 +128,12 @@ def _kept(partition: TopicPartition, record: RawRecord) -> LogRecord:
     )
 
 
-def _place(record: LogRecord) -> tuple[TopicPartition, int] | None:
+def _place(record: LogRecord) -> tuple[TopicPartition, int, str] | None:
+    """Where it was: partition, offset, and the topic's id in base64."""
     try:
         match json.loads(dict(record.headers).get(KEPT_FROM) or b"null"):
-            case {"topic": str(topic), "partition": int(partition), "offset": int(offset)}:
-                return TopicPartition(topic, partition), offset
+            case {"topic": str(topic), "id": str(of), "partition": int(partition), "offset": int(offset)}:
+                return TopicPartition(topic, partition), offset, of
     except ValueError:
         pass
     return None

@@ -46,7 +46,7 @@ def test_times_count_unless_brokers_make_them() -> None:
 
 
 def test_differences_are_counted_and_the_first_keys_named() -> None:
-    follower, leading = {offset: "own" for offset in range(10, 15)}, {12: "x", 15: "y"}
+    follower, leading = dict.fromkeys(range(10, 15), "own"), {12: "x", 15: "y"}
     found = Differences.of(differences(log(follower), log(leading), Parted(10, 16), compares_times=True))
     assert found.counts == {ALONE: 4, OTHER: 1, PASSED: 1}
     assert (found.first, found.last, found.own) == (10, 15, 5)
