@@ -269,7 +269,8 @@ class PreservedResume:
             )
         elif reason.position is None and not tail.is_own and target.end > max(source.start, found.accepted):
             what = (
-                f"it ends at {target.end} with nothing of this flow, and its source begins at {source.start}"
+                f"it ends at {target.end} with nothing of this flow, and its source begins at {source.start} "
+                "(sparkmirror failback lets the opposite of a promoted flow go on)"
             )
         elif reason.taken is not None and reason.taken < target.end:
             what = (
