@@ -7,7 +7,6 @@ import signal
 import subprocess
 import threading
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 from typing import Final
 
