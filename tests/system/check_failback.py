@@ -125,7 +125,7 @@ def test_a_failback_that_is_killed_at_each_stage_ends_with_equal_logs(sides: Sid
         load.end()
         await_same(sides, mirror)
         first = [100_000 * (partition + 1) for partition in range(PARTITIONS)]
-        own = sorted(value for at in first for _, value in numbered(OWN, at))
-        seen = sorted(value for _, value in placed(old, 0, ASIDE))
+        own = sorted(str(value) for at in first for _, value in numbered(OWN, at))
+        seen = sorted(str(value) for _, value in placed(old, 0, ASIDE))
         assert seen == own
         assert end_offsets(old, [TOPIC])[TopicPartition(TOPIC, 0)] > 1000
