@@ -21,8 +21,8 @@ from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.ui.html import page, part
 from sparkmirror.ui.looks import Look
+from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.making import Node, view_of
-from sparkmirror.view.values import MirrorView
 from tests.support.progress_records import IDLE
 
 T = TypeVar("T")

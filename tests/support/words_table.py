@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 from typing import Final
 
-from sparkmirror.view.words import CONDITIONS
+from sparkmirror.view.conditions import CONDITIONS
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "watching.md"
 _TABLE: Final = re.compile(r"(?<=<!-- the words: begin -->\n).*?(?=<!-- the words: end -->)", re.DOTALL)

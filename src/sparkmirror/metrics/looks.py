@@ -46,8 +46,6 @@ class PartitionLook(NamedTuple):
     `error_for_s` is the age of the report's error; `quiet_since` when the source's end was first seen to be
     where it is, of the clock of `SourceLook.now`. None where there is none, or nothing is known. `is_silent`:
     the present copy job has not reported it.
-
-    A partition of which nothing has changed has the same look as before: the very same object.
     """
 
     source: TopicPartition

@@ -5,6 +5,7 @@ from before the first update only the records' own timestamps are known: the rec
 one is older than it. Callers pass any clock's seconds. The lag in records is `copy.partition_copy`'s.
 """
 
+from math import inf
 from typing import NamedTuple
 
 _KEPT_MAX = 64
@@ -52,14 +53,24 @@ class TimeLag:
     @property
     def needs_age(self) -> bool:
         """Whether `seconds` takes the last record's age: records that were waiting at first are missing."""
-        return self._first is not None and self._next < min(self._end, self._first.offset)
+        first = self._first
+        return first is not None and self._next < first.offset and self._next < self._end
 
     def seconds(self, now: float, last_age_s: float | None) -> float | None:
         """None before the first update. `last_age_s` is the present age of the last record on the target."""
-        if self._first is None:
+        since = self.since(None if last_age_s is None else now - last_age_s)
+        return None if since is None else max(0.0, now - since)
+
+    def since(self, last_at: float | None) -> float | None:
+        """When the source received the first missing record; infinity without one, None before an update.
+
+        `last_at` is when it received the last record on the target.
+        """
+        first = self._first
+        if first is None:
             return None
         if self._next >= self._end:
-            return 0.0
-        if self._next < self._first.offset:
-            return max(now - self._first.seen_at, last_age_s or 0.0)
-        return now - self._ends[0].seen_at
+            return inf
+        if self._next < first.offset:
+            return first.seen_at if last_at is None else min(first.seen_at, last_at)
+        return self._ends[0].seen_at

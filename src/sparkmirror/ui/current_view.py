@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sparkmirror.metrics.looks import ConnectorLook
+from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.making import Node, view_of
-from sparkmirror.view.values import MirrorView
 
 _FRESH_S: Final = 1.0
 

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from math import cos, hypot, pi, sin
 from typing import Final, NamedTuple
 
-from sparkmirror.view.values import ClusterView, FlowView, MirrorView
+from sparkmirror.view.flows import FlowView, MirrorView
+from sparkmirror.view.values import ClusterView
 
 CLUSTERS_MAX: Final = 12
 """More are a list only."""

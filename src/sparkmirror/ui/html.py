@@ -21,11 +21,12 @@ from sparkmirror.ui.graph import graph_of
 from sparkmirror.ui.looks import Look, query
 from sparkmirror.ui.plans import PlanLines
 from sparkmirror.view.events import events_matching
+from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.moves import group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import page_of
 from sparkmirror.view.tasks import tasks_of
-from sparkmirror.view.values import FlowView, MirrorView, State
+from sparkmirror.view.values import State, TopicView
 from sparkmirror.view.view_json import flow_of, topic_of
 from sparkmirror.view.words import Word, severity
 
@@ -80,19 +81,18 @@ def plan_page(look: Look, plan: PlanLines, made_at: float) -> str:
 
 
 def _overview(view: MirrorView, _look: Look) -> dict[str, Any]:
-    needs = needs_of(view)
+    needs, count = needs_of(view, _NEEDS_MAX)
     return {
         "graph": graph_of(view),
-        "needs": needs[:_NEEDS_MAX],
-        "needs_left": len(needs) - _NEEDS_MAX,
+        "needs": needs,
+        "needs_left": count - _NEEDS_MAX,
         "flows": sorted(view.flows, key=lambda it: (severity(it.state.word), it.flow)),
     }
 
 
 def _flow(view: MirrorView, look: Look) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
-    topics = [topic for topic in flow.worst_first if look.matching in topic.name]
-    return {"flow": flow, "topics": page_of(topics, look.number, _ROWS)}
+    return {"flow": flow, "topics": page_of(flow.topics.worst_first(look.matching), look.number, _ROWS)}
 
 
 def _topic(view: MirrorView, look: Look) -> dict[str, Any]:
@@ -173,12 +173,16 @@ _CONTEXTS: Final = {
 }
 
 
-def needs_of(view: MirrorView) -> list[Need]:
-    """What is not well, the worst first: clusters, connectors, and the worst partition of each topic."""
-    return sorted(
-        chain(_cluster_needs(view), *map(_connector_needs, view.flows), *map(_topic_needs, view.flows)),
-        key=lambda it: severity(it.state.word),
-    )
+def needs_of(view: MirrorView, most: int) -> tuple[Sequence[Need], int]:
+    """What is not well, the worst first: clusters, connectors, and the worst partition of each topic.
+
+    At most `most` of them, and how many there are.
+    """
+    topics = [(flow, flow.topics.worse_than(Word.CATCHING_UP)) for flow in view.flows]
+    others = [*_cluster_needs(view), *chain.from_iterable(map(_connector_needs, view.flows))]
+    first = [_topic_need(flow, topic) for flow, ill in topics for topic in ill[:most]]
+    needs = sorted([*others, *first], key=lambda it: severity(it.state.word))
+    return needs[:most], len(others) + sum(len(ill) for _, ill in topics)
 
 
 def _cluster_needs(view: MirrorView) -> Sequence[Need]:
@@ -206,18 +210,9 @@ def _connector_needs(flow: FlowView) -> Sequence[Need]:
     ]
 
 
-def _topic_needs(flow: FlowView) -> Sequence[Need]:
-    return [
-        Need(
-            "topic",
-            topic.name,
-            flow.flow,
-            topic.state,
-            f"topic?{query(str(flow.flow), topic.name)}",
-        )
-        for topic in flow.topics
-        if severity(topic.state.word) < severity(Word.CATCHING_UP)
-    ]
+def _topic_need(flow: FlowView, topic: TopicView) -> Need:
+    link = f"topic?{query(str(flow.flow), topic.name)}"
+    return Need("topic", topic.name, flow.flow, topic.state, link)
 
 
 def points_json(history: Sequence[HistoryPoint], made_at: float) -> str:

@@ -8,7 +8,7 @@ from starlette.responses import Response
 
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.ui.looks import look_of
-from sparkmirror.view.values import MirrorView
+from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.view_json import SIZE, SIZE_MAX, Asked, view_json
 
 

@@ -1,24 +1,21 @@
 """Decides the word of a connector: of its own trouble, of what it copies, or of when it last wrote."""
 
-from collections.abc import Sequence
-
-from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import (
     ConnectorLook,
     GroupsLook,
     HeartbeatLook,
-    PartitionLook,
     SourceLook,
     StandingLook,
 )
-from sparkmirror.view.values import State, TopicView
-from sparkmirror.view.words import CUT_OFF_AFTER_S, Situation, Word, condition_of, worst_of
+from sparkmirror.view.conditions import CUT_OFF_AFTER_S, condition_of_standstill
+from sparkmirror.view.values import State
+from sparkmirror.view.words import Word
 
 _INTERVALS_MISSED_MAX = 3
 
 
-def connector_state(look: ConnectorLook, topics: Sequence[TopicView]) -> State:
-    """`topics` are those of its flow."""
+def connector_state(look: ConnectorLook, topics: State) -> State:
+    """`topics` is that of the topics of its flow."""
     if isinstance(look, StandingLook):
         return _standing(look)
     if look.trouble is not None:
@@ -36,16 +33,16 @@ def connector_state(look: ConnectorLook, topics: Sequence[TopicView]) -> State:
 def _standing(look: StandingLook) -> State:
     if look.standstill == "starting":
         return State(Word.UNKNOWN, advice="it is starting")
-    condition = condition_of(Situation(PartitionLook(TopicPartition("", 0), 0), look.standstill))
+    condition = condition_of_standstill(look.standstill)
     return State(condition.word, error=look.trouble, advice=condition.advice)
 
 
-def _source(look: SourceLook, topics: Sequence[TopicView]) -> State:
+def _source(look: SourceLook, topics: State) -> State:
     if look.partitions is None:
         return State(Word.UNKNOWN, advice="its partitions are not assigned yet")
     if not look.partitions:
         return State(Word.CAUGHT_UP, advice="no topic of the source matches its filters")
-    return State(worst_of(topic.state.word for topic in topics))
+    return State(topics.word)
 
 
 def _periodic(age_s: float | None, interval_s: float, what: str) -> State:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from sparkmirror.storage.events import Event
-from sparkmirror.view.values import FlowView
+from sparkmirror.view.flows import FlowView
 
 
 def events_matching(flow: FlowView, part: str) -> Sequence[Event]:

@@ -5,7 +5,8 @@ from collections.abc import Mapping
 
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.metrics.looks import GroupPartitionLook, GroupsLook
-from sparkmirror.view.values import FlowView, GroupPartitionView, GroupsView, GroupView
+from sparkmirror.view.flows import FlowView
+from sparkmirror.view.values import GroupPartitionView, GroupsView, GroupView
 
 
 def groups_of(flow: FlowView) -> GroupsView | None:

@@ -7,12 +7,12 @@ from math import inf
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.latency import EMPTY, LatencyHistogram
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.view.connectors import connector_state
-from sparkmirror.view.topics import lag_of, left_of, speed_of, topic_views, worst_state
-from sparkmirror.view.values import ClusterView, ConnectorView, FlowView, MirrorView, TopicView
+from sparkmirror.view.flows import FlowView, MirrorView
+from sparkmirror.view.topics import Topics, worst_state
+from sparkmirror.view.values import ClusterView, ConnectorView
 from sparkmirror.view.words import Word
 
 _LATENCY_KEPT_S: Final = 5.0
@@ -72,27 +72,24 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
         [look for look in looks if isinstance(look, GroupsLook)],
         [look for look in looks if isinstance(look, HeartbeatLook)],
     )
-    known = {} if before is None else {topic.name: topic for topic in before.topics}
-    topics = [topic for look in parts.sources for topic in topic_views(look, known)]
+    topics = Topics(parts.sources, None if before is None else before.topics)
+    whole = topics.whole
     connectors = [
-        ConnectorView(it.connector, it.kind, connector_state(it, topics), it.settings) for it in looks
+        ConnectorView(it.connector, it.kind, connector_state(it, whole.state), it.settings) for it in looks
     ]
     states = [it.state for it in connectors if _counts(it, topics)]
-    words: Counter[Word] = Counter()
-    for topic in topics:
-        words.update(topic.words)
     now = max((look.now for look in parts.sources), default=0.0)
     is_kept = before is not None and 0 <= now - before.latency_at < _LATENCY_KEPT_S
     return FlowView(
         flow,
         now,
-        worst_state([*(topic.state for topic in topics), *states]),
+        worst_state([whole.state, *states] if topics else states),
         topics,
-        lag_of(topics),
-        left_of([topic.left_s for topic in topics if Word.CATCHING_UP in topic.words]),
-        speed_of(topics),
-        before.latency_ms if before is not None and is_kept else _latency(topics),
-        words,
+        whole.lag,
+        whole.left_s,
+        whole.speed,
+        before.latency_ms if before is not None and is_kept else topics.latency(),
+        whole.words,
         connectors,
         _history(parts.sources),
         _added(look.incidents for look in parts.sources),
@@ -109,20 +106,9 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
     )
 
 
-def _counts(connector: ConnectorView, topics: Sequence[TopicView]) -> bool:
+def _counts(connector: ConnectorView, topics: Topics) -> bool:
     """Whether the flow's word depends on the connector's beside that of its topics."""
     return connector.kind == "source" or connector.state.word is not Word.CAUGHT_UP or not topics
-
-
-def _latency(topics: Sequence[TopicView]) -> tuple[float | None, float | None]:
-    """The median and the 99th percentile in ms of all records of the last 30 to 60 s."""
-    counts: Counter[int] = Counter()
-    for topic in topics:
-        for partition in topic.partitions:
-            if partition.latencies is not None:
-                counts.update(partition.latencies.recent.counts)
-    merged = LatencyHistogram(counts) if counts else EMPTY
-    return merged.quantile(0.5), merged.quantile(0.99)
 
 
 def _history(looks: Sequence[SourceLook]) -> Sequence[HistoryPoint]:

@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from sparkmirror.domain.quantities import as_date
 from sparkmirror.storage.verified import Verified
-from sparkmirror.view.values import FlowView, GroupsView, GroupView, PartitionView, TopicView
+from sparkmirror.view.flows import FlowView
+from sparkmirror.view.values import GroupsView, GroupView, PartitionView, TopicView
 from sparkmirror.view.words import Word
 
 QUIET_FOR_S: Final = 30.0

@@ -1,10 +1,12 @@
 """Makes the view of a flow's copy tasks from that of its partitions."""
 
-from collections import defaultdict
 from typing import NamedTuple
 
-from sparkmirror.view.topics import lag_of, speed_of, worst_state
-from sparkmirror.view.values import FlowView, Lag, PartitionView, Speed, State
+import numpy as np
+
+from sparkmirror.view.flows import FlowView
+from sparkmirror.view.sums import Sums
+from sparkmirror.view.values import Lag, Speed, State
 
 
 class TaskView(NamedTuple):
@@ -19,12 +21,12 @@ class TaskView(NamedTuple):
 
 def tasks_of(flow: FlowView) -> list[TaskView]:
     """In the order of their numbers; none where nobody reports tasks, as of Java's mirror."""
-    by_task: dict[int, list[PartitionView]] = defaultdict(list)
-    for topic in flow.topics:
-        for it in topic.partitions:
-            if it.task is not None:
-                by_task[it.task].append(it)
+    rows = flow.topics.layout.rows
+    of = flow.topics.partitions.tasks[rows]
+    order = np.argsort(of, kind="stable")[: np.count_nonzero(~np.isnan(of))]  # NaN comes last
+    tasks, starts = np.unique(of[order], return_index=True)
+    sums = Sums(flow.topics.partitions, rows[order], starts)
     return [
-        TaskView(task, worst_state([it.state for it in of]), len(of), lag_of(of), speed_of(of))
-        for task, of in sorted(by_task.items())
+        TaskView(int(task), sums.state(at), len(sums.rows(at)), sums.lag(at), sums.speed(at))
+        for at, task in enumerate(tasks.tolist())
     ]

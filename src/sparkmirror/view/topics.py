@@ -1,134 +1,160 @@
-"""Makes the views of topics and their partitions; one that has not changed is that of the view before."""
+"""The topics of a flow: their sums, and the view of one when it is asked for."""
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
-from math import inf
-from operator import is_
-from typing import Protocol
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import NamedTuple, overload
+
+import numpy as np
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import PartitionLook, SourceLook
+from sparkmirror.domain.latency import LatencyHistogram
+from sparkmirror.metrics.looks import SourceLook
+from sparkmirror.metrics.partition_table import Indices, Rows
+from sparkmirror.view.partitions import Partitions
+from sparkmirror.view.sums import Sums
 from sparkmirror.view.values import Lag, PartitionView, Speed, State, TopicView
-from sparkmirror.view.words import Situation, Word, condition_of, severity
+from sparkmirror.view.words import Word, severity
 
 
-class Measured(Protocol):
-    """A partition or a topic."""
+class _Layout(NamedTuple):
+    """Where topics are in the rows of `sources`, by their names, and their partitions in order."""
+
+    sources: Sequence[Sequence[TopicPartition]]
+    rows: Indices
+    starts: Indices
+    names: Sequence[str]
+    numbers: Mapping[str, int]
+
+
+class Topics(Sequence[TopicView]):
+    """In the order of their names. Where partitions are those of `before`, so are their places."""
+
+    def __init__(self, looks: Sequence[SourceLook], before: "Topics | None" = None) -> None:
+        self.partitions = Partitions(looks)
+        sources = [table.sources for table in self.partitions.tables]
+        known: _Layout | None = None if before is None else before.layout
+        is_same = known is not None and _are_same(known.sources, sources)
+        self.layout: _Layout = known if known is not None and is_same else _layout(sources)
+        self.sums = Sums(self.partitions, self.layout.rows, self.layout.starts)
+        self._views: Rows[TopicView] = Rows(range(len(self.layout.names)), self._view)
+
+    def __len__(self) -> int:
+        return len(self.layout.names)
+
+    @overload
+    def __getitem__(self, at: int) -> TopicView: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[TopicView]: ...
+
+    def __getitem__(self, at: int | slice) -> TopicView | Sequence[TopicView]:
+        return self._views[at]
+
+    def named(self, name: str) -> TopicView | None:
+        at = self.layout.numbers.get(name)
+        return None if at is None else self._view(at)
+
+    @cached_property
+    def _worst_first(self) -> Indices:
+        names = np.arange(len(self))
+        if not len(self):
+            return names
+        return np.lexsort((names, -np.nan_to_num(self.sums.records), self.sums.severity))
+
+    def worst_first(self, matching: str = "") -> Sequence[TopicView]:
+        """Those whose names contain `matching`."""
+        order, names = self._worst_first, self.layout.names
+        return Rows([at for at in order.tolist() if matching in names[at]] if matching else order, self._view)
+
+    def worse_than(self, word: Word) -> Sequence[TopicView]:
+        """The worst first."""
+        count = int(np.count_nonzero(self.sums.severity < severity(word))) if len(self) else 0
+        return Rows(self._worst_first[:count], self._view)
 
     @property
-    def lag(self) -> Lag: ...
+    def whole(self) -> "Whole":
+        return Whole(self.partitions, self.layout.rows)
+
+    def partitions_worst_first(self, matching: str = "") -> Sequence[PartitionView]:
+        """Those of the topics whose names contain `matching`."""
+        if not matching:
+            return self._by_worst(self.layout.rows)
+        found = [at for at, name in enumerate(self.layout.names) if matching in name]
+        return self._by_worst(np.array([row for at in found for row in self.sums.rows(at)], np.intp))
+
+    def _by_worst(self, rows: Indices) -> Sequence[PartitionView]:
+        """`rows` are in the order of topics and partitions."""
+        told = self.partitions.told
+        order = np.lexsort((-np.nan_to_num(told.lag[rows]), told.severity[rows]))
+        return Rows(rows[order], self.partitions.view)
+
+    def latency(self) -> tuple[float | None, float | None]:
+        """The median and the 99th percentile in ms of all records of the last 30 to 60 s."""
+        counts: dict[int, int] = Counter()
+        for table in self.partitions.tables:
+            for now, before in table.latencies():
+                for bucket, count in now.counts.items():
+                    counts[bucket] += count
+                for bucket, count in before.counts.items():
+                    counts[bucket] -= count
+        merged = LatencyHistogram({it: count for it, count in counts.items() if count > 0})
+        return merged.quantile(0.5), merged.quantile(0.99)
+
+    def _view(self, at: int) -> TopicView:
+        rows, sums = self.sums.rows(at), self.sums
+        return TopicView(
+            self.layout.names[at],
+            next((it.target_topic for row in rows.tolist() if (it := self.partitions.report(row))), None),
+            sums.state(at),
+            Rows(rows, self.partitions.view),
+            self._by_worst(rows),
+            sums.lag(at),
+            sums.left_s(at),
+            sums.speed(at),
+            sums.quiet_since(at),
+        )
+
+
+class Whole:
+    """All partitions of a flow together."""
+
+    def __init__(self, partitions: Partitions, rows: Indices) -> None:
+        self._sums = Sums(partitions, rows, np.zeros(min(1, len(rows)), np.intp))
 
     @property
-    def speed(self) -> Speed: ...
+    def state(self) -> State:
+        return self._sums.state(0) if len(self._sums) else State(Word.UNKNOWN)
+
+    @property
+    def lag(self) -> Lag:
+        return self._sums.lag(0) if len(self._sums) else Lag(None, None)
+
+    @property
+    def left_s(self) -> float | None:
+        return self._sums.left_s(0) if len(self._sums) else None
+
+    @property
+    def speed(self) -> Speed:
+        return self._sums.speed(0) if len(self._sums) else Speed(None, None)
+
+    @property
+    def words(self) -> Mapping[Word, int]:
+        return self._sums.words(0) if len(self._sums) else {}
 
 
-def topic_views(look: SourceLook, before: Mapping[str, TopicView]) -> Iterator[TopicView]:
-    """In the order of their names; `before` are those of the last view."""
-    by_topic: dict[str, list[PartitionLook]] = defaultdict(list)
-    for partition in look.partitions or ():
-        by_topic[partition.source.topic].append(partition)
-    is_cut_off = Situation(PartitionLook(TopicPartition("", 0), 0), None, look.report_age_s).is_cut_off
-    for name in sorted(by_topic):
-        of, known = tuple(by_topic[name]), before.get(name)
-        is_same = known is not None and len(of) == len(known.of) and all(map(is_, of, known.of))
-        if known is not None and is_same and not is_cut_off:
-            yield known
-        else:
-            topic = _topic(name, of, look)
-            yield replace(topic, of=()) if is_cut_off else topic  # which holds only while that lasts
-
-
-def _topic(name: str, of: tuple[PartitionLook, ...], look: SourceLook) -> TopicView:
-    partitions = sorted((_partition(each, look) for each in of), key=lambda it: it.source)
-    targets = [it.target.topic for it in partitions if it.target is not None]
-    quiet = [it.quiet_since for it in partitions]
-    return TopicView(
-        name,
-        next(iter(targets), None),
-        worst_state([it.state for it in partitions]),
-        partitions,
-        lag_of(partitions),
-        left_of([it.left_s for it in partitions if it.state.word is Word.CATCHING_UP]),
-        speed_of(partitions),
-        None if None in quiet else max(it for it in quiet if it is not None),
-        Counter(it.state.word for it in partitions),
-        of,
-    )
-
-
-def worst_state(states: Sequence[State]) -> State:
+def worst_state(states: Iterable[State]) -> State:
     return min(states, key=lambda it: severity(it.word), default=State(Word.UNKNOWN))
 
 
-def _partition(look: PartitionLook, of: SourceLook) -> PartitionView:
-    situation = Situation(look, None, of.report_age_s)
-    condition, report, lag = condition_of(situation), look.report, situation.lag
-    position = None if report is None or report.position is None else report.position + 1
-    end = (position or 0) + report.lag if report is not None and report.lag is not None else None
-    return PartitionView(
-        look.source,
-        TopicPartition(report.target_topic, look.source.partition) if report is not None else None,
-        look.task,
-        State(
-            condition.word,
-            _since(condition.word, situation),
-            report.error if report is not None else None,
-            condition.advice,
-        ),
-        position,
-        end,
-        Lag(lag, _lag_s(situation)),
-        _time_left(situation, lag) if condition.word is Word.CATCHING_UP else None,
-        look.quiet_since,
-        Speed(None, None) if condition.word is Word.UNKNOWN else Speed(look.record_rate, look.byte_rate),
-        look.latencies,
-        look.incidents,
-        look.lost,
-        report.notice if report is not None else None,
-    )
+def _are_same(before: Sequence[object], now: Sequence[object]) -> bool:
+    return len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))
 
 
-def _since(word: Word, situation: Situation) -> float | None:
-    if word is Word.UNKNOWN and situation.is_cut_off:
-        return situation.report_age_s
-    return situation.partition.error_for_s
-
-
-def _lag_s(situation: Situation) -> float | None:
-    """In an outage it grows by the clock: records that came since then may not be on the target."""
-    lag_s, age_s = situation.partition.lag_s, situation.report_age_s
-    if not situation.is_cut_off or age_s is None:
-        return lag_s
-    return max(lag_s or 0.0, age_s)
-
-
-def _time_left(situation: Situation, lag: int | None) -> float | None:
-    motion = situation.partition.motion
-    if motion is None or motion.closed <= 0 or motion.seconds <= 0 or lag is None:
-        return None
-    return lag / (motion.closed / motion.seconds)
-
-
-def lag_of(parts: Sequence[Measured]) -> Lag:
-    """The sum in records and the most in seconds; unknown as soon as that of one part is, or of none."""
-    if not parts:
-        return Lag(None, None)
-    records = [it.lag.records for it in parts]
-    seconds = [it.lag.seconds for it in parts]
-    return Lag(
-        None if None in records else sum(it for it in records if it is not None),
-        None if None in seconds else max((it for it in seconds if it is not None), default=0.0),
-    )
-
-
-def left_of(parts: Sequence[float | None]) -> float | None:
-    """The longest of those that catch up, None as soon as one of them can't tell it."""
-    longest = max((inf if it is None else it for it in parts), default=inf)
-    return None if longest == inf else longest
-
-
-def speed_of(parts: Sequence[Measured]) -> Speed:
-    records = [it.speed.records for it in parts if it.speed.records is not None]
-    copied = [it.speed.bytes for it in parts if it.speed.bytes is not None]
-    return Speed(sum(records) if records else None, sum(copied) if copied else None)
+def _layout(sources: Sequence[Sequence[TopicPartition]]) -> _Layout:
+    every = [source for each in sources for source in each]
+    rows = sorted(range(len(every)), key=every.__getitem__)
+    starts = [at for at, row in enumerate(rows) if at == 0 or every[row].topic != every[rows[at - 1]].topic]
+    names = [every[rows[at]].topic for at in starts]
+    numbers = {name: at for at, name in enumerate(names)}
+    return _Layout(sources, np.array(rows, np.intp), np.array(starts, np.intp), names, numbers)

@@ -4,17 +4,14 @@ Times are ages in seconds at the moment of the view, except `quiet_since`, when 
 seen to be where it is: `FlowView.age` tells how long ago. So a quiet topic is the same value in each view.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
-from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.metrics.flow_history import HistoryPoint
-from sparkmirror.metrics.looks import EventsLook, GroupsLook, Latencies, PartitionLook, VerifyLook
-from sparkmirror.storage.verified import Verified
-from sparkmirror.view.words import Word, severity
+from sparkmirror.domain.ids import Alias, ConnectorName, GroupId, TopicPartition
+from sparkmirror.metrics.looks import Latencies
+from sparkmirror.view.words import Word
 
 
 class State(NamedTuple):
@@ -63,31 +60,19 @@ class PartitionView(NamedTuple):
         return None if self.latencies is None else self.latencies.recent.quantile(quantile)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class TopicView:
-    """A topic of the source; `target` is its name on the target, None before a partition has reported.
-
-    `words` counts its partitions, and `of` is from what it was made.
-    """
+    """A topic of the source; `target` is its name on the target, None before a partition has reported."""
 
     name: str
     target: str | None
     state: State
     partitions: Sequence[PartitionView]
+    worst_first: Sequence[PartitionView]
     lag: Lag
     left_s: float | None
     speed: Speed
     quiet_since: float | None
-    words: Mapping[Word, int]
-    of: tuple[PartitionLook, ...]
-
-    @cached_property
-    def worst_first(self) -> Sequence[PartitionView]:
-        return worst_first(self.partitions)
-
-
-def worst_first(partitions: Iterable[PartitionView]) -> Sequence[PartitionView]:
-    return sorted(partitions, key=lambda it: (severity(it.state.word), -(it.lag.records or 0), it.source))
 
 
 class ClusterView(NamedTuple):
@@ -156,90 +141,3 @@ class GroupsView:
     interval_s: float
     target_age_s: float | None
     reads_target: bool
-
-
-class Verification(NamedTuple):
-    """The last comparisons of a flow's partitions; the newest of them was made at `at`, in epoch seconds."""
-
-    at: float
-    partitions: int
-    unreadable: int
-    differences: int
-
-
-@dataclass(frozen=True)
-class FlowView:
-    """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
-
-    `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
-    `events` is None where no source connector runs; `slots` are Spark's for the copy tasks. `latency_at` is
-    when `latency_ms` was computed, of the clock of `now`: it is of the last minute, and serves for seconds.
-    """
-
-    flow: Flow
-    now: float
-    state: State
-    topics: Sequence[TopicView]
-    lag: Lag
-    left_s: float | None
-    speed: Speed
-    latency_ms: tuple[float | None, float | None]
-    words: Mapping[Word, int]
-    connectors: Sequence[ConnectorView]
-    history: Sequence[HistoryPoint]
-    incidents: Mapping[str, int]
-    lost: int
-    checkpoints: GroupsLook | None
-    heartbeat_age_s: float | None
-    report_age_s: float | None
-    is_observed: bool = False
-    position_age_s: float | None = None
-    events: EventsLook | None = None
-    slots: int | None = None
-    latency_at: float = 0.0
-    verify: VerifyLook | None = None
-
-    def age(self, moment: float | None) -> float | None:
-        """Seconds, of the clock of `quiet_since`."""
-        return None if moment is None else max(0.0, self.now - moment)
-
-    @property
-    def verified(self) -> Mapping[TopicPartition, Verified]:
-        """The last comparison of each partition, as far as events are read here."""
-        return {} if self.events is None else self.events.verified
-
-    @cached_property
-    def verification(self) -> Verification | None:
-        """None where nothing was compared, or that is not known."""
-        found = self.verified.values()
-        if not found:
-            return None
-        return Verification(
-            max(it.at for it in found),
-            len(found),
-            sum(it.upto is None for it in found),
-            sum(it.differences for it in found),
-        )
-
-    @cached_property
-    def worst_first(self) -> Sequence[TopicView]:
-        return sorted(self.topics, key=lambda it: (severity(it.state.word), -(it.lag.records or 0), it.name))
-
-    def topic(self, name: str) -> TopicView | None:
-        return next((topic for topic in self.topics if topic.name == name), None)
-
-
-@dataclass(frozen=True, slots=True)
-class MirrorView:
-    """`made_at` is in epoch seconds; `nodes` are URLs, the leader first."""
-
-    made_at: float
-    version: str
-    node: str
-    nodes: Sequence[str]
-    clusters: Sequence[ClusterView]
-    flows: Sequence[FlowView]
-    state: State
-
-    def flow(self, name: str) -> FlowView | None:
-        return next((flow for flow in self.flows if str(flow.flow) == name), None)

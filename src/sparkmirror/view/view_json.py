@@ -11,21 +11,18 @@ from typing import Any, Final, NamedTuple, TypeVar
 
 from sparkmirror.storage.events import Event
 from sparkmirror.view.events import events_matching
+from sparkmirror.view.flows import FlowView, MirrorView, Verification
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.moves import Answer, group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import Page, page_of
 from sparkmirror.view.values import (
-    FlowView,
     GroupPartitionView,
     GroupView,
     Lag,
-    MirrorView,
     PartitionView,
     Speed,
     State,
     TopicView,
-    Verification,
-    worst_first,
 )
 
 Json = Mapping[str, Any]
@@ -83,7 +80,7 @@ def flow_of(view: MirrorView, name: str) -> FlowView:
 
 
 def topic_of(flow: FlowView, name: str) -> TopicView:
-    topic = flow.topic(name)
+    topic = flow.topics.named(name)
     if topic is None:
         raise LookupError(f"Flow {flow.flow} mirrors no topic {name}")
     return topic
@@ -98,7 +95,7 @@ def _flow(flow: FlowView, asked: Asked | None) -> Json:
         **_speed(flow.speed),
         "latency_ms": _latency(*flow.latency_ms),
         "topic_count": len(flow.topics),
-        "partition_count": sum(len(topic.partitions) for topic in flow.topics),
+        "partition_count": len(flow.topics.partitions),
         "partitions_by_state": {word.value: count for word, count in sorted(flow.words.items())},
         "incidents": dict(sorted(flow.incidents.items())),
         "lost_records": flow.lost,
@@ -141,9 +138,9 @@ def _part(flow: FlowView, asked: Asked) -> Json:
     if asked.events:
         found = events_matching(flow, asked.matching)
         return {"events": _page(page_of(found, asked.page, asked.size), Event.to_json)}
-    topics = [it for it in flow.worst_first if asked.matching in it.name]
+    topics = flow.topics.worst_first(asked.matching)
     if asked.partitions:
-        partitions = worst_first([it for topic in topics for it in topic.partitions])
+        partitions = flow.topics.partitions_worst_first(asked.matching)
         return {"partitions": _page(page_of(partitions, asked.page, asked.size), partial(_partition, flow))}
     return {"topics": _page(page_of(topics, asked.page, asked.size), partial(_topic, flow))}
 

@@ -9,7 +9,8 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook, PartitionLook, SourceLook
+from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook, SourceLook
+from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import STALLED_AFTER_S, StalledPartitions
@@ -19,12 +20,11 @@ from sparkmirror.mirror.cluster_watch import ClusterWatch
 from sparkmirror.mirror.event_history import EventHistory
 from sparkmirror.watch.group_watch import GroupWatch
 from sparkmirror.watch.observed_reports import ObservedReports, reported_by_tasks
+from sparkmirror.watch.observed_table import POSITION_INTERVAL_S, Observed, observed_of, with_observed
 
 _INTERVAL_S: Final = 5.0
 """Java stores positions once a minute, and each look reads all of them."""
-_POSITION_INTERVAL_S: Final = 60.0
-"""Java's `offset.flush.interval.ms`."""
-_STALLED_AFTER_S: Final = 3 * _POSITION_INTERVAL_S
+_STALLED_AFTER_S: Final = 3 * POSITION_INTERVAL_S
 
 
 class _Seen(NamedTuple):
@@ -34,14 +34,12 @@ class _Seen(NamedTuple):
     status: FlowStatus
     oldest_s: dict[TopicPartition, float]
     assigned: tuple[tuple[TopicPartition, ...]]
+    observed: Observed
 
     def lag_s(self, partition: TopicPartition, now: float) -> float | None:
         """None where nothing is to be copied, or its age can't be told."""
         oldest_s = self.oldest_s.get(partition)
         return None if oldest_s is None else oldest_s + now - self.at
-
-    def is_foreign(self, partition: TopicPartition) -> bool:
-        return partition not in reported_by_tasks(self.status)
 
 
 class FlowWatch:
@@ -62,7 +60,6 @@ class FlowWatch:
         self._history = EventHistory(flow.flow, flow.worker_client)
         self._groups = None if flow.checkpoint is None else GroupWatch(flow.flow, flow.checkpoint)
         self._seen: _Seen | None = None
-        self._known: dict[TopicPartition, tuple[PartitionLook, PartitionLook]] = {}
         log = flow_log(__name__, flow.flow)
         self._thread = PeriodicThread("watch", log, self._jobs, self._reader.close)
 
@@ -95,7 +92,9 @@ class FlowWatch:
         self._meter.take_stalls(stalled.check(reports, now))
         lags = status.lag.partitions
         oldest_s = {each.source: each.seconds for each in lags if each.seconds is not None}
-        self._seen = _Seen(now, status, oldest_s, (tuple(each.source for each in lags),))
+        sources = tuple(each.source for each in lags)
+        observed = observed_of(sources, reported_by_tasks(status), oldest_s, self._reports.motion)
+        self._seen = _Seen(now, status, oldest_s, (sources,), observed)
 
     # what was seen
 
@@ -130,36 +129,15 @@ class FlowWatch:
         stored_ms = seen.status.lag.stored_ms
         return replace(
             look,
-            partitions=[self._partition_look(each, seen, now) for each in look.partitions or ()],
+            partitions=None
+            if look.partitions is None
+            else with_observed(table_of(look.partitions), seen.observed, now - seen.at),
             history=[point._replace(byte_rate=None) for point in look.history]
             if not reported_by_tasks(seen.status)
             else look.history,
             is_observed=True,
             position_age_s=None if stored_ms is None else max(0.0, time.time() - stored_ms / 1000),
         )
-
-    def _partition_look(self, look: PartitionLook, seen: _Seen, now: float) -> PartitionLook:
-        """With what was read of it, and without what nobody can tell; the same object for the same look."""
-        source = look.source
-        lag_s = seen.lag_s(source, now)
-        known = self._known.get(source)
-        if known is not None and known[0] is look and lag_s is None:
-            return known[1]
-        changed = look
-        if seen.is_foreign(source):
-            changed = changed._replace(
-                task=None,
-                byte_rate=None,
-                latencies=None,
-                motion=self._reports.motion(source),
-                slack_s=_POSITION_INTERVAL_S,
-            )
-        elif look.report is not None:
-            changed = changed._replace(task=look.report.task)
-        if lag_s is not None:
-            changed = changed._replace(lag_s=lag_s)
-        self._known[source] = look, changed
-        return changed
 
     def _with_ages(self, reading: SourceReading, now: float) -> SourceReading:
         seen = self._seen

@@ -11,10 +11,12 @@ from sparkmirror.metrics.looks import (
     Latencies,
     StandingLook,
 )
+from sparkmirror.metrics.partition_table import PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionState
+from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.making import Node, view_of
-from sparkmirror.view.values import FlowView, MirrorView, PartitionView
+from sparkmirror.view.values import PartitionView
 from sparkmirror.view.words import Word
 from tests.support.mirror_looks import (
     A_TO_B,
@@ -70,7 +72,7 @@ def test_the_worst_partition_gives_topic_and_flow_their_word() -> None:
     assert [topic.state.word for topic in made.topics] == [Word.CAUGHT_UP, Word.NEEDS_A_PERSON]
     assert (made.state.word, made.state.error, made.state.for_s) == (Word.NEEDS_A_PERSON, "no", 9.0)
     assert made.state.advice
-    assert [topic.name for topic in made.worst_first] == ["payments", "orders"]
+    assert [topic.name for topic in made.topics.worst_first()] == ["payments", "orders"]
     assert made.topics[1].worst_first[0].source.partition == 1
 
 
@@ -172,17 +174,25 @@ def test_a_view_has_the_worst_state_of_its_flows() -> None:
     assert view_of(NODE, everything(), 0.0).state.word is Word.NEEDS_A_PERSON
 
 
-def test_what_has_not_changed_is_taken_from_the_view_before() -> None:
+def test_partitions_stay_in_their_places_from_view_to_view() -> None:
     quiet, busy = look("quiet"), behind("busy", 0, 10, closed=1)
-    first = view(source(quiet, busy))
-    moved = behind("busy", 0, 5, closed=1)
-    second = view_of(NODE, [source(quiet, moved, now=30.0)], 1001.0, first)
-    assert second.flows[0].topic("quiet") is first.flows[0].topic("quiet")
-    assert second.flows[0].topic("busy") is not first.flows[0].topic("busy")
-    assert second == view_of(NODE, [source(quiet, moved, now=30.0)], 1001.0)
-    quiet_topic = second.flows[0].topic("quiet")
-    assert quiet_topic is not None
-    assert second.flows[0].age(quiet_topic.quiet_since) == 150.0
+    looks = [busy, quiet]
+    first = view(source(partitions=table_of(looks)))
+    moved = replace_sources(table_of([behind("busy", 0, 5, closed=1), quiet]), first)
+    second = view_of(NODE, [source(partitions=moved, now=30.0)], 1001.0, first).flows[0]
+    assert second.topics.layout is first.flows[0].topics.layout
+    assert [(it.name, it.lag.records) for it in second.topics] == [("busy", 5), ("quiet", 0)]
+    known = second.topics.named("quiet")
+    assert known is not None
+    assert second.age(known.quiet_since) == 150.0
+    other = view_of(NODE, [source(look("other"), quiet)], 1002.0, first).flows[0]
+    assert [it.name for it in other.topics] == ["other", "quiet"]
+
+
+def replace_sources(table: PartitionTable, of: MirrorView) -> PartitionTable:
+    """The very list of the view before, as a meter has it."""
+    (known,) = of.flows[0].topics.partitions.tables
+    return PartitionTable(known.sources, table.columns, table.__getitem__, table.report, table.latencies)
 
 
 def test_what_was_not_known_is_not_taken_from_the_view_before() -> None:

@@ -5,10 +5,10 @@ from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.metrics.looks import ConnectorLook, EventsLook, PartitionLook
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.storage.verified import Verified
+from sparkmirror.view.flows import FlowView
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.moves import Answer, group_answers, topic_answer
-from sparkmirror.view.values import FlowView
 from tests.support.mirror_looks import behind, group_partition, groups, look, source
 
 NODE: Final = Node("node-1", "1.0")

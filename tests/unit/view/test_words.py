@@ -1,13 +1,16 @@
 from dataclasses import replace
 from itertools import product
+from math import isnan, nan
 from typing import Any
 
 import pytest
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import Motion, PartitionLook, Standstill
+from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.storage.progress import PartitionState
-from sparkmirror.view.words import CONDITIONS, Situation, Word, condition_of, worst_of
+from sparkmirror.view.conditions import CONDITIONS, Condition, Situation, conditions_of
+from sparkmirror.view.words import Word, worst_of
 from tests.support.mirror_looks import behind, look
 from tests.support.words_table import PAGE, with_table
 
@@ -15,21 +18,39 @@ UNREPORTED = PartitionLook(TopicPartition("orders", 0), 0)
 FAILED = look(reported={"state": PartitionState.FAILED, "error": "no", "lag": 3})
 STALLED = look(reported={"lag": 3}, lag_s=70.0, is_stalled=True)
 
+
+def situation(
+    partition: PartitionLook, standstill: Standstill | None = None, report_age_s: float | None = 0.0
+) -> Situation:
+    age_s = nan if report_age_s is None else report_age_s
+    return Situation(table_of([partition]).columns, standstill, age_s)
+
+
+def condition_of(one: Situation) -> Condition:
+    (at,) = conditions_of(one)
+    return CONDITIONS[at]
+
+
+def lag_of(one: Situation) -> float | None:
+    (lag,) = one.lag
+    return None if isnan(lag) else lag
+
+
 EXAMPLES = {
-    "its connector failed": (Situation(look(), "failed"), Word.NEEDS_A_PERSON),
-    "its connector is paused or stopped": (Situation(look(), "stopped"), Word.PAUSED),
-    "no report has been read for 10 s": (Situation(FAILED, None, 10.1), Word.UNKNOWN),
-    "the task reports a failure": (Situation(FAILED), Word.NEEDS_A_PERSON),
-    "the task has not reported it": (Situation(UNREPORTED), Word.UNKNOWN),
+    "its connector failed": (situation(look(), "failed"), Word.NEEDS_A_PERSON),
+    "its connector is paused or stopped": (situation(look(), "stopped"), Word.PAUSED),
+    "no report has been read for 10 s": (situation(FAILED, None, 10.1), Word.UNKNOWN),
+    "the task reports a failure": (situation(FAILED), Word.NEEDS_A_PERSON),
+    "the task has not reported it": (situation(UNREPORTED), Word.UNKNOWN),
     "the task retries": (
-        Situation(look(reported={"state": PartitionState.RETRYING, "error": "away", "lag": 0})),
+        situation(look(reported={"state": PartitionState.RETRYING, "error": "away", "lag": 0})),
         Word.RETRYING,
     ),
-    "it has lag, no progress for a minute, and no error": (Situation(STALLED), Word.STALLED),
-    "the source's end is not known": (Situation(look(reported={"lag": None})), Word.UNKNOWN),
-    "the lag is 0, or 5 s at most": (Situation(look(reported={"lag": 9}, lag_s=4.9)), Word.CAUGHT_UP),
-    "the lag shrinks": (Situation(behind("orders", 0, 900, closed=100)), Word.CATCHING_UP),
-    "the lag grows": (Situation(behind("orders", 0, 900, closed=-1)), Word.FALLING_BEHIND),
+    "it has lag, no progress for a minute, and no error": (situation(STALLED), Word.STALLED),
+    "the source's end is not known": (situation(look(reported={"lag": None})), Word.UNKNOWN),
+    "the lag is 0, or 5 s at most": (situation(look(reported={"lag": 9}, lag_s=4.9)), Word.CAUGHT_UP),
+    "the lag shrinks": (situation(behind("orders", 0, 900, closed=100)), Word.CATCHING_UP),
+    "the lag grows": (situation(behind("orders", 0, 900, closed=-1)), Word.FALLING_BEHIND),
 }
 
 
@@ -37,22 +58,23 @@ def test_every_condition_of_the_table_has_an_example() -> None:
     assert list(EXAMPLES) == [condition.name for condition in CONDITIONS]
 
 
-def test_rows_that_are_passed_over_for_a_partition_that_copies_would_not_hold() -> None:
-    standstills: tuple[Standstill | None, ...] = (None, "failed", "paused", "stopped", "starting")
+def test_partitions_get_their_words_together_as_they_do_alone() -> None:
     states = (None, *PartitionState)
-    for standstill, age_s, state, lag, silent, stalled in product(
-        standstills, (None, 0.5, 11.0), states, (None, 0, 9), (False, True), (False, True)
-    ):
+    looks = []
+    for state, lag, silent, stalled in product(states, (None, 0, 9), (False, True), (False, True)):
         reported = UNREPORTED if state is None else look(reported={"state": state, "lag": lag}, lag_s=7.0)
-        partition = reported._replace(is_silent=silent, is_stalled=stalled)
-        situation = Situation(partition, standstill, age_s)
-        assert condition_of(situation) is next(it for it in CONDITIONS if it.holds(situation)), situation
+        looks.append(reported._replace(is_silent=silent, is_stalled=stalled))
+    standstills: tuple[Standstill | None, ...] = (None, "failed", "paused", "stopped", "starting")
+    for standstill, age_s in product(standstills, (nan, 0.5, 11.0)):
+        together = conditions_of(Situation(table_of(looks).columns, standstill, age_s))
+        alone = [condition_of(situation(each, standstill, age_s)) for each in looks]
+        assert [CONDITIONS[at] for at in together] == alone
 
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_a_situation_gets_the_word_of_its_condition(name: str) -> None:
-    situation, word = EXAMPLES[name]
-    condition = condition_of(situation)
+    of, word = EXAMPLES[name]
+    condition = condition_of(of)
     assert (condition.name, condition.word) == (name, word)
 
 
@@ -62,9 +84,9 @@ def test_whoever_needs_something_is_told_what() -> None:
 
 
 def test_a_position_that_may_be_a_minute_old_is_given_that_minute() -> None:
-    assert condition_of(Situation(look(reported={"lag": 9}, lag_s=64.0, slack_s=60.0))).word is Word.CAUGHT_UP
+    assert condition_of(situation(look(reported={"lag": 9}, lag_s=64.0, slack_s=60.0))).word is Word.CAUGHT_UP
     assert (
-        condition_of(Situation(look(reported={"lag": 9}, lag_s=66.0, slack_s=60.0))).word is Word.CATCHING_UP
+        condition_of(situation(look(reported={"lag": 9}, lag_s=66.0, slack_s=60.0))).word is Word.CATCHING_UP
     )
 
 
@@ -73,25 +95,25 @@ def test_a_position_that_may_be_a_minute_old_is_given_that_minute() -> None:
     [{"lag": None}, {"lag": 0, "error": "away"}, {"lag": None, "error": "away"}],
 )
 def test_what_is_not_known_is_no_lag_of_0(change: dict[str, Any]) -> None:
-    situation = Situation(look(reported=change))
-    assert situation.lag is None
-    assert condition_of(situation).word is not Word.CAUGHT_UP
+    unknown = situation(look(reported=change))
+    assert lag_of(unknown) is None
+    assert condition_of(unknown).word is not Word.CAUGHT_UP
 
 
 def test_nothing_is_known_while_no_report_is_read() -> None:
-    assert [Situation(look(), None, age_s).lag for age_s in (None, 10.1, 9.9)] == [None, None, 0]
+    assert [lag_of(situation(look(), None, age_s)) for age_s in (None, 10.1, 9.9)] == [None, None, 0]
 
 
 def test_a_lag_that_was_just_seen_is_no_fall_behind() -> None:
     early = behind("orders", 0, 900, closed=-1)._replace(motion=Motion(1.0, -1))
-    assert condition_of(Situation(early)).word is Word.CATCHING_UP
+    assert condition_of(situation(early)).word is Word.CATCHING_UP
 
 
 def test_an_error_without_lag_keeps_its_words() -> None:
     known = look().report
     assert known is not None
     retrying = look()._replace(report=replace(known, state=PartitionState.RETRYING, error="away"))
-    assert condition_of(Situation(retrying)).word is Word.RETRYING
+    assert condition_of(situation(retrying)).word is Word.RETRYING
 
 
 def test_the_worst_word_is_that_of_the_whole() -> None:

@@ -1,0 +1,296 @@
+"""Measures one partition from its task's reports, in total and for time windows.
+
+It keeps a few references to reports: the values are computed when they are read. What holds until the next
+report is read apart from what the clock changes, so a look at thousands of partitions asks only those that
+have reported since the look before.
+"""
+
+from collections import Counter, deque
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple, Protocol
+
+from sparkmirror.domain.latency import EMPTY, LatencyHistogram, bucket_middle_ms
+from sparkmirror.metrics.partition_table import CODES, NAN, Numbers, known_lag
+from sparkmirror.metrics.readings import PartitionReading
+from sparkmirror.metrics.time_lag import TimeLag
+from sparkmirror.metrics.windows import NO_VALUES, WINDOW_S, WINDOWS, Summary, rate, summary_of
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+
+_LAGS_EVERY_S: Final = 10.0
+_LAGS_KEPT: Final = 4
+_NO_INCIDENTS: Mapping[str, int] = {}
+_RUNNING: Final = PartitionState.RUNNING
+
+
+class _Counted(Protocol):
+    """Totals of a partition. A new count of `PartitionProgress` is added here and to `_Counts`."""
+
+    @property
+    def records(self) -> int: ...
+
+    @property
+    def bytes(self) -> int: ...
+
+    @property
+    def latency(self) -> LatencyHistogram: ...
+
+    @property
+    def lost(self) -> int: ...
+
+    @property
+    def looped(self) -> int: ...
+
+    @property
+    def incidents(self) -> Mapping[str, int]: ...
+
+
+class _Counts(NamedTuple):
+    """Totals of a partition up to some time."""
+
+    records: int = 0
+    bytes: int = 0
+    latency: LatencyHistogram = EMPTY
+    lost: int = 0
+    looped: int = 0
+    incidents: Mapping[str, int] = _NO_INCIDENTS
+
+    def plus(self, report: PartitionProgress | None) -> _Counted:
+        """Of a partition whose task was never restarted, what the report itself counts."""
+        if report is None:
+            return self
+        return report if self is _NOTHING else _summed(self, report)
+
+
+def _summed(counts: _Counts, report: PartitionProgress) -> _Counts:
+    return _Counts(
+        counts.records + report.records,
+        counts.bytes + report.bytes,
+        counts.latency.merged(report.latency) if counts.latency.counts else report.latency,
+        counts.lost + report.lost,
+        counts.looped + report.looped,
+        Counter(counts.incidents) + Counter(report.incidents) if counts.incidents else report.incidents,
+    )
+
+
+_NOTHING: Final = _Counts()
+_RUNNING_CODE: Final = CODES[_RUNNING]
+_COUNTED_S: Final = WINDOWS * WINDOW_S
+
+
+class _Moment(NamedTuple):
+    """The counts at a time: those of earlier tasks, and the present task's report."""
+
+    at: float
+    earlier: _Counts
+    report: PartitionProgress | None
+
+    @property
+    def counts(self) -> _Counted:
+        return self.earlier.plus(self.report)
+
+
+class Held(NamedTuple):
+    """Columns of what holds of partitions until their next reports; NaN where there is none.
+
+    `records` and `bytes` are those since `began_at`, when the windows began that count.
+    """
+
+    state: Numbers
+    job_epoch: Numbers
+    lag: Numbers
+    behind_since: Numbers
+    error_since: Numbers
+    quiet_since: Numbers
+    moved_at: Numbers
+    closed: Numbers
+    began_at: Numbers
+    records: Numbers
+    bytes: Numbers
+
+
+Known = tuple[PartitionProgress, _Counts, _Moment | None]
+"""What a look refers to: the report, what earlier tasks counted, and when the windows began."""
+
+
+class PartitionMeter:
+    """`windows` are the starts of the present window and of the one before it; `lags` are recent lags."""
+
+    __slots__ = (
+        "before",
+        "began",
+        "earlier",
+        "end",
+        "end_since",
+        "error_since",
+        "is_looked_at",
+        "lags",
+        "last",
+        "report",
+        "time_lag",
+        "windows",
+    )
+
+    def __init__(self) -> None:
+        self.report: PartitionProgress | None = None
+        self.error_since: float | None = None
+        self.earlier: _Counts = _NOTHING
+        self.last: _Moment | None = None
+        """Before the last report with new records."""
+        self.windows: list[_Moment] = []
+        self.time_lag = TimeLag()
+        self.end: int | None = None
+        self.end_since = 0.0
+        """When the source's end offset was first seen to be `end`."""
+        self.lags: deque[tuple[float, int]] = deque(maxlen=_LAGS_KEPT)
+        self.began: _Moment | None = None
+        self.before: _Counted | None = None
+        """The counts at `began`, the beginning of the windows, when that was asked for last."""
+        self.is_looked_at = False
+        """Whether a look has what was reported last."""
+
+    def take(self, report: PartitionProgress, now: float) -> None:
+        self.is_looked_at = False
+        before = self.report
+        moment = _Moment(now, self.earlier, before)
+        if before is not None and is_restarted(report, before):
+            self.earlier = _summed(self.earlier, before)
+            before = None
+        if report.records > (before.records if before else 0):
+            self.last = moment
+            if not self.windows or now - self.windows[-1].at >= WINDOW_S:
+                self.windows = [*self.windows[1 - WINDOWS :], moment]
+        if report.lag is not None:
+            position = 0 if report.position is None else report.position + 1
+            self.time_lag.update(position, position + report.lag, now)
+            self._note_end(position + report.lag, report.lag, now)
+        if report.error is None:
+            self.error_since = None
+        elif self.error_since is None:
+            self.error_since = now
+        self.report = report
+
+    def _note_end(self, end: int, lag: int, now: float) -> None:
+        if end != self.end:
+            self.end, self.end_since = end, now
+        if lag == 0:
+            self.lags.clear()
+        elif not self.lags or now - self.lags[-1][0] >= _LAGS_EVERY_S:
+            self.lags.append((now, lag))
+
+    @property
+    def counts(self) -> _Counted:
+        return self.earlier.plus(self.report)
+
+    def reading(self, task: int, now: float, cut_off_since: float | None) -> PartitionReading:
+        """`cut_off_since` is when the last reports were read; None while that goes on."""
+        assert self.report is not None
+        counts, report = self.counts, self.report
+        began = self._began(now)
+        before = counts if began is None else began.counts
+        latency = NO_VALUES if began is None else _summary(counts.latency.minus(before.latency))
+        last_ms = self._last_ms
+        last_age_s = None if self.last is None else last_ms / 1000 + now - self.last.at
+        records, copied = counts.records - before.records, counts.bytes - before.bytes
+        return PartitionReading(
+            task=task,
+            source=report.source,
+            target_topic=report.target_topic,
+            records=counts.records,
+            bytes=counts.bytes,
+            record_rate=0.0 if began is None else rate(records, began.at, now),
+            byte_rate=0.0 if began is None else rate(copied, began.at, now),
+            latency=latency._replace(last=last_ms),
+            lag=None if cut_off_since is not None else self.lag,
+            lag_s=_grown(self.time_lag.seconds(now, last_age_s), self._unsure_since(cut_off_since), now),
+            lost=counts.lost,
+            looped=counts.looped,
+            incidents=counts.incidents,
+        )
+
+    def held(self, now: float) -> tuple[Known, Sequence[float]]:
+        """What a look refers to, and the numbers of `Held`, which hold until the windows end as well.
+
+        A busy mirror's partitions are all asked once a second: no more is called here than must be.
+        """
+        self.is_looked_at = True
+        report, earlier, began = self.report, self.earlier, self._began(now)
+        assert report is not None
+        records, copied = report.records, report.bytes
+        if earlier is not _NOTHING:
+            records, copied = records + earlier.records, copied + earlier.bytes
+        if began is not self.began:
+            self.began, self.before = began, None if began is None else began.counts
+        before, lag, since = self.before, report.lag, self._behind_since()
+        moved_at, closed = NAN, NAN
+        if self.lags and lag is not None:
+            moved_at, closed = self.lags[0][0], self.lags[0][1] - lag
+        return (report, earlier, began), (
+            _RUNNING_CODE if report.state is _RUNNING else CODES[report.state],
+            report.job_epoch,
+            NAN if lag is None or (not lag and report.error is not None) else lag,
+            NAN if since is None else since,
+            NAN if self.error_since is None else self.error_since,
+            NAN if self.end is None else self.end_since,
+            moved_at,
+            closed,
+            NAN if began is None else began.at,
+            0.0 if before is None else records - before.records,
+            0.0 if before is None else copied - before.bytes,
+        )
+
+    def _began(self, now: float) -> _Moment | None:
+        """The beginning of the windows that count."""
+        for moment in self.windows:
+            if now - moment.at < _COUNTED_S:
+                return moment
+        return None
+
+    def lag_s(self, now: float) -> float | None:
+        since = self._behind_since()
+        return None if since is None else max(0.0, now - since)
+
+    def _behind_since(self) -> float | None:
+        """When the source had the first record that is not on the target; infinity without one, or None.
+
+        While an error is reported, records that came since then may be missing.
+        """
+        last_at = None
+        if self.last is not None and self.time_lag.needs_age:
+            last_at = self.last.at - self._last_ms / 1000
+        since, error_since = self.time_lag.since(last_at), self.error_since
+        if error_since is None:
+            return since
+        return error_since if since is None else min(since, error_since)
+
+    @property
+    def _last_ms(self) -> float:
+        """The mean latency of the last records."""
+        if self.last is None:
+            return 0.0
+        return _summary(self.counts.latency.minus(self.last.counts.latency)).mean
+
+    @property
+    def lag(self) -> int | None:
+        return known_lag(self.report)
+
+    def _unsure_since(self, cut_off_since: float | None) -> float | None:
+        moments = [moment for moment in (cut_off_since, self.error_since) if moment is not None]
+        return min(moments, default=None)
+
+
+def _grown(lag_s: float | None, unsure_since: float | None, now: float) -> float | None:
+    """Records that came since then may not be on the target."""
+    return lag_s if unsure_since is None else max(lag_s or 0.0, now - unsure_since)
+
+
+def is_restarted(report: PartitionProgress, before: PartitionProgress) -> bool:
+    return report.job_epoch != before.job_epoch or report.records < before.records
+
+
+def _summary(latency: LatencyHistogram) -> Summary:
+    """Exact to about 7 %, as the histogram is."""
+    if not latency.counts:
+        return NO_VALUES
+    total = sum(count * bucket_middle_ms(bucket) for bucket, count in latency.counts.items())
+    low, high = (bucket_middle_ms(of(latency.counts)) for of in (min, max))
+    return summary_of(0.0, low, high, total, latency.total)

@@ -1,0 +1,129 @@
+"""A look at many partitions at once: columns to compute with, and the look at one partition when asked for.
+
+Sums over thousands of partitions are made once a second of their columns; what is shown is a page of them.
+Pure.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.metrics.looks import Latencies, PartitionLook
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+
+Numbers = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Indices = npt.NDArray[np.intp]
+
+T = TypeVar("T")
+
+NAN: Final = float("nan")
+NOT_REPORTED: Final = 0.0
+_STATES: Final = (PartitionState.RUNNING, PartitionState.RETRYING, PartitionState.FAILED)
+CODES: Final[Mapping[PartitionState, float]] = {state: at for at, state in enumerate(_STATES, 1)}
+
+
+class Columns(NamedTuple):
+    """As the fields of `PartitionLook`, a number for each partition; NaN where that has None.
+
+    `state` is in `CODES`. `lag` is NaN as well where a partition reports an error and no lag: who reports an
+    error may not know of newer records. `moved_s` and `closed` are those of its motion.
+    """
+
+    task: Numbers
+    state: Numbers
+    is_silent: Numbers
+    is_stalled: Numbers
+    record_rate: Numbers
+    byte_rate: Numbers
+    lag: Numbers
+    lag_s: Numbers
+    error_for_s: Numbers
+    quiet_since: Numbers
+    moved_s: Numbers
+    closed: Numbers
+    slack_s: Numbers
+
+
+class Rows(Sequence[T]):
+    """Makes the value of a row when it is asked for."""
+
+    __slots__ = ("_make", "_rows")
+
+    def __init__(self, rows: Sequence[int] | Indices, make: Callable[[int], T]) -> None:
+        self._rows = rows
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, at: int) -> T: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[T]: ...
+
+    def __getitem__(self, at: int | slice) -> T | Sequence[T]:
+        if isinstance(at, slice):
+            return [self._make(int(row)) for row in self._rows[at]]
+        return self._make(int(self._rows[at]))
+
+
+class PartitionTable(Rows[PartitionLook]):
+    """`sources` is the same list, not only an equal one, as long as the same partitions are looked at."""
+
+    __slots__ = ("columns", "latencies", "report", "sources")
+
+    def __init__(
+        self,
+        sources: Sequence[TopicPartition],
+        columns: Columns,
+        look: Callable[[int], PartitionLook],
+        report: Callable[[int], PartitionProgress | None],
+        latencies: Callable[[], Iterator[Latencies]],
+    ) -> None:
+        super().__init__(range(len(sources)), look)
+        self.sources = sources
+        self.columns = columns
+        self.report = report
+        self.latencies = latencies
+        """Those of the partitions that have some."""
+
+
+def table_of(looks: Sequence[PartitionLook]) -> PartitionTable:
+    """A table of looks that are there already."""
+    if isinstance(looks, PartitionTable):
+        return looks
+    numbers = np.array([_numbers(look) for look in looks], np.float64).reshape(
+        len(looks), len(Columns._fields)
+    )
+    return PartitionTable(
+        [look.source for look in looks],
+        Columns(*numbers.T),
+        looks.__getitem__,
+        lambda row: looks[row].report,
+        lambda: (look.latencies for look in looks if look.latencies is not None),
+    )
+
+
+def known_lag(report: PartitionProgress | None) -> int | None:
+    """Whoever reports an error may not know of newer records: then no lag is known instead of 0."""
+    if report is None or (report.error is not None and not report.lag):
+        return None
+    return report.lag
+
+
+def _numbers(look: PartitionLook) -> tuple[float, ...]:
+    moved_s, closed = (None, None) if look.motion is None else look.motion
+    of = Columns._fields
+    values = {
+        **{name: getattr(look, name) for name in of if name in PartitionLook._fields},
+        "state": NOT_REPORTED if look.report is None else CODES[look.report.state],
+        "lag": known_lag(look.report),
+        "moved_s": moved_s,
+        "closed": closed,
+    }
+    return tuple(NAN if values[name] is None else float(values[name]) for name in of)

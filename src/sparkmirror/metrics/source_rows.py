@@ -1,0 +1,135 @@
+"""Keeps what a look needs of a connector's partitions from one look to the next, a row for each.
+
+Only rows of partitions that have reported since are read again; the clock changes all of them at once, as
+columns.
+"""
+
+from collections.abc import Collection, Iterator, Mapping
+from functools import partial
+from math import isnan
+from typing import Final
+
+import numpy as np
+
+from sparkmirror.domain.assignment import Assignment
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.metrics.looks import Latencies, Motion, PartitionLook
+from sparkmirror.metrics.partition_meter import Held, Known, PartitionMeter
+from sparkmirror.metrics.partition_table import NAN, NOT_REPORTED, Columns, Numbers, PartitionTable
+from sparkmirror.metrics.windows import WINDOW_S, WINDOWS
+
+_NOT_REPORTED: Final = (NOT_REPORTED, *[NAN] * 8, 0.0, 0.0)
+_BEGAN_AT: Final = Held._fields.index("began_at")
+
+
+class SourceRows:
+    """Not thread-safe; a table that it has given out stays as it is."""
+
+    def __init__(self, assigned: Assignment) -> None:
+        self.assigned = assigned
+        self._sources = [source for share in assigned for source in share]
+        self._row_of = {source: row for row, source in enumerate(self._sources)}
+        self._task = np.array([float(task) for task, share in enumerate(assigned) for _ in share], np.float64)
+        self._meters: list[PartitionMeter | None] = [None] * len(self._sources)
+        self._known: list[Known | None] = [None] * len(self._sources)
+        self._held = np.tile(np.array(_NOT_REPORTED, np.float64), (len(self._sources), 1))
+
+    def table(
+        self,
+        meters: Mapping[TopicPartition, PartitionMeter],
+        stalled: Collection[TopicPartition],
+        job_epoch: int | None,
+        now: float,
+    ) -> PartitionTable:
+        """`job_epoch` is the newest job's, None where no job is known."""
+        self._read_again(meters, now)
+        held = Held(*self._held.T.copy())
+        is_stalled = np.zeros(len(self._sources))
+        is_stalled[[row for it in stalled if (row := self._row_of.get(it)) is not None]] = 1
+        known, columns = self._known.copy(), self._columns(held, is_stalled, job_epoch, now)
+        return PartitionTable(
+            self._sources,
+            columns,
+            partial(_look, self._sources, columns, known),
+            lambda row: None if (of := known[row]) is None else of[0],
+            partial(_latencies, known),
+        )
+
+    def _read_again(self, meters: Mapping[TopicPartition, PartitionMeter], now: float) -> None:
+        if None in self._meters:
+            self._meters = [meters.get(source) for source in self._sources]
+        is_over = now - self._held[:, _BEGAN_AT] >= WINDOWS * WINDOW_S
+        for row in np.flatnonzero(is_over).tolist():
+            if (it := self._meters[row]) is not None:
+                it.is_looked_at = False
+        rows: list[int] = []
+        numbers: list[float] = []
+        for row, it in enumerate(self._meters):
+            if it is not None and not it.is_looked_at:
+                self._known[row], of_row = it.held(now)
+                rows.append(row)
+                numbers += of_row
+        if rows:
+            self._held[rows] = np.array(numbers, np.float64).reshape(len(rows), len(Held._fields))
+
+    def _columns(self, held: Held, is_stalled: Numbers, job_epoch: int | None, now: float) -> Columns:
+        is_known = held.state != NOT_REPORTED
+        # As `windows.rate`: too low rather than too high at the start.
+        passed_s = now - held.began_at
+        passed_s = np.where(passed_s >= WINDOW_S, passed_s, passed_s + WINDOW_S)
+        has_rate = ~np.isnan(passed_s)
+        return Columns(
+            self._task,
+            held.state,
+            np.where(is_known, held.job_epoch < (job_epoch or 0), 1.0),
+            is_stalled * is_known,
+            np.divide(held.records, passed_s, out=np.zeros_like(passed_s), where=has_rate),
+            np.divide(held.bytes, passed_s, out=np.zeros_like(passed_s), where=has_rate),
+            held.lag,
+            np.maximum(0.0, now - held.behind_since),
+            now - held.error_since,
+            held.quiet_since,
+            now - held.moved_at,
+            held.closed,
+            np.zeros_like(passed_s),
+        )
+
+
+def _look(
+    sources: list[TopicPartition], columns: Columns, every: list[Known | None], row: int
+) -> PartitionLook:
+    known, task = every[row], int(columns.task[row])
+    if known is None:
+        return PartitionLook(sources[row], task)
+    of = {name: None if isnan(value) else value for name, value in _row(columns, row).items()}
+    report, earlier, _ = known
+    moved_s, counts = of["moved_s"], earlier.plus(report)
+    return PartitionLook(
+        sources[row],
+        task,
+        report,
+        is_silent=bool(of["is_silent"]),
+        is_stalled=bool(of["is_stalled"]),
+        record_rate=of["record_rate"] or 0.0,
+        byte_rate=of["byte_rate"],
+        lag_s=of["lag_s"],
+        error_for_s=of["error_for_s"],
+        quiet_since=of["quiet_since"],
+        motion=None if moved_s is None else Motion(moved_s, int(of["closed"] or 0)),
+        latencies=_recent(known),
+        incidents=counts.incidents,
+        lost=counts.lost,
+    )
+
+
+def _row(columns: Columns, row: int) -> Mapping[str, float]:
+    return {name: float(column[row]) for name, column in zip(Columns._fields, columns, strict=True)}
+
+
+def _recent(known: Known) -> Latencies | None:
+    report, earlier, began = known
+    return None if began is None else Latencies(earlier.plus(report).latency, began.counts.latency)
+
+
+def _latencies(every: list[Known | None]) -> Iterator[Latencies]:
+    return (recent for known in every if known is not None and (recent := _recent(known)) is not None)

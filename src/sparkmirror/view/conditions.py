@@ -1,0 +1,134 @@
+"""The table by which a partition gets its word. The first row whose condition holds gives word and advice."""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.metrics.looks import PartitionLook, Standstill
+from sparkmirror.metrics.partition_table import CODES, NAN, Columns, Flags, Indices, Numbers, table_of
+from sparkmirror.storage.progress import PartitionState
+from sparkmirror.view.words import Word
+
+CURRENT_S: Final = 5.0
+"""Records that came later than that ago are on their way: whoever is so close has caught up."""
+CUT_OFF_AFTER_S: Final = 10.0
+"""Reports are read once a second."""
+
+
+class Situation(NamedTuple):
+    """Partitions, the state of their connector if that does not run, and the ages of the last reports.
+
+    What is told of them is an array: one value for each partition, NaN where it is unknown.
+    """
+
+    partitions: Columns
+    standstill: Standstill | None = None
+    report_age_s: Numbers | float = 0.0
+    """NaN before any report was read."""
+
+    @property
+    def is_cut_off(self) -> Flags:
+        age_s = np.asarray(self.report_age_s, np.float64)
+        return np.isnan(age_s) | (age_s > CUT_OFF_AFTER_S)
+
+    @property
+    def lag(self) -> Numbers:
+        return np.where(self.is_cut_off, NAN, self.partitions.lag)
+
+    def reports(self, state: PartitionState) -> Flags:
+        return np.equal(self.partitions.state, CODES[state])
+
+    @property
+    def is_current(self) -> Flags:
+        return np.equal(self.lag, 0) | (self.partitions.lag_s <= CURRENT_S + self.partitions.slack_s)
+
+    @property
+    def closes(self) -> Flags:
+        """Whether the lag shrinks, or it is too early to tell."""
+        moved_s = self.partitions.moved_s
+        return np.isnan(moved_s) | (moved_s < CURRENT_S) | (self.partitions.closed > 0)
+
+
+class Condition(NamedTuple):
+    """`advice` is what to do, or what is done, for people; `name` is for documents and tests."""
+
+    name: str
+    holds: Callable[[Situation], Flags | bool]
+    word: Word
+    advice: str = ""
+
+
+CONDITIONS: Final = (
+    Condition(
+        "its connector failed",
+        lambda it: it.standstill == "failed",
+        Word.NEEDS_A_PERSON,
+        "correct what the error names, then restart the connector",
+    ),
+    Condition(
+        "its connector is paused or stopped",
+        lambda it: it.standstill in ("paused", "stopped"),
+        Word.PAUSED,
+        "resume the connector to continue",
+    ),
+    Condition(
+        "no report has been read for 10 s",
+        lambda it: it.is_cut_off,
+        Word.UNKNOWN,
+        "reports are read from the target: does it answer?",
+    ),
+    Condition(
+        "the task reports a failure",
+        lambda it: it.reports(PartitionState.FAILED),
+        Word.NEEDS_A_PERSON,
+        "do what the error says; it is tried again now and then",
+    ),
+    Condition(
+        "the task has not reported it",
+        lambda it: it.partitions.is_silent > 0,
+        Word.UNKNOWN,
+        "its task has not reported yet: Spark's log has the errors of tasks that can't start",
+    ),
+    Condition(
+        "the task retries",
+        lambda it: it.reports(PartitionState.RETRYING),
+        Word.RETRYING,
+        "nothing to do: it continues when the error has passed",
+    ),
+    Condition(
+        "it has lag, no progress for a minute, and no error",
+        lambda it: it.partitions.is_stalled > 0,
+        Word.STALLED,
+        "restart the connector, and report it with Spark's log",
+    ),
+    Condition(
+        "the source's end is not known",
+        lambda it: np.isnan(it.lag),
+        Word.UNKNOWN,
+        "the source's end has not been read yet",
+    ),
+    Condition("the lag is 0, or 5 s at most", lambda it: it.is_current, Word.CAUGHT_UP),
+    Condition("the lag shrinks", lambda it: it.closes, Word.CATCHING_UP),
+    Condition(
+        "the lag grows",
+        lambda _: True,
+        Word.FALLING_BEHIND,
+        "more is written than copied: raise tasks.max, or look for a limit",
+    ),
+)
+
+
+def conditions_of(situation: Situation) -> Indices:
+    """Of each partition the first row of `CONDITIONS` that holds."""
+    found = np.full(len(situation.partitions.lag), len(CONDITIONS) - 1, np.intp)
+    for at in reversed(range(len(CONDITIONS))):
+        found = np.where(CONDITIONS[at].holds(situation), at, found)
+    return found
+
+
+def condition_of_standstill(standstill: Standstill) -> Condition:
+    """Of a connector that does not run."""
+    nothing = table_of([PartitionLook(TopicPartition("", 0), None)]).columns
+    return CONDITIONS[conditions_of(Situation(nothing, standstill))[0]]

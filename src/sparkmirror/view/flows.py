@@ -1,0 +1,94 @@
+"""The views of a flow and of the whole mirror. None means unknown, and never 0."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.metrics.flow_history import HistoryPoint
+from sparkmirror.metrics.looks import EventsLook, GroupsLook, VerifyLook
+from sparkmirror.storage.verified import Verified
+from sparkmirror.view.topics import Topics
+from sparkmirror.view.values import ClusterView, ConnectorView, Lag, Speed, State
+from sparkmirror.view.words import Word
+
+
+class Verification(NamedTuple):
+    """The last comparisons of a flow's partitions; the newest of them was made at `at`, in epoch seconds."""
+
+    at: float
+    partitions: int
+    unreadable: int
+    differences: int
+
+
+@dataclass(frozen=True)
+class FlowView:
+    """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
+
+    `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
+    `events` is None where no source connector runs; `slots` are Spark's for the copy tasks. `latency_at` is
+    when `latency_ms` was computed, of the clock of `now`: it is of the last minute, and serves for seconds.
+    """
+
+    flow: Flow
+    now: float
+    state: State
+    topics: Topics
+    lag: Lag
+    left_s: float | None
+    speed: Speed
+    latency_ms: tuple[float | None, float | None]
+    words: Mapping[Word, int]
+    connectors: Sequence[ConnectorView]
+    history: Sequence[HistoryPoint]
+    incidents: Mapping[str, int]
+    lost: int
+    checkpoints: GroupsLook | None
+    heartbeat_age_s: float | None
+    report_age_s: float | None
+    is_observed: bool = False
+    position_age_s: float | None = None
+    events: EventsLook | None = None
+    slots: int | None = None
+    latency_at: float = 0.0
+    verify: VerifyLook | None = None
+
+    def age(self, moment: float | None) -> float | None:
+        """Seconds, of the clock of `quiet_since`."""
+        return None if moment is None else max(0.0, self.now - moment)
+
+    @property
+    def verified(self) -> Mapping[TopicPartition, Verified]:
+        """The last comparison of each partition, as far as events are read here."""
+        return {} if self.events is None else self.events.verified
+
+    @cached_property
+    def verification(self) -> Verification | None:
+        """None where nothing was compared, or that is not known."""
+        found = self.verified.values()
+        if not found:
+            return None
+        return Verification(
+            max(it.at for it in found),
+            len(found),
+            sum(it.upto is None for it in found),
+            sum(it.differences for it in found),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorView:
+    """`made_at` is in epoch seconds; `nodes` are URLs, the leader first."""
+
+    made_at: float
+    version: str
+    node: str
+    nodes: Sequence[str]
+    clusters: Sequence[ClusterView]
+    flows: Sequence[FlowView]
+    state: State
+
+    def flow(self, name: str) -> FlowView | None:
+        return next((flow for flow in self.flows if str(flow.flow) == name), None)

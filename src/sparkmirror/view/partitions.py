@@ -1,0 +1,133 @@
+"""Tells of all partitions of a flow, as columns, and makes the view of one when it is asked for."""
+
+from collections.abc import Sequence
+from math import isnan
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.metrics.looks import SourceLook
+from sparkmirror.metrics.partition_table import Columns, Indices, Numbers, PartitionTable, table_of
+from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.view.conditions import CONDITIONS, Situation, conditions_of
+from sparkmirror.view.values import Lag, PartitionView, Speed, State
+from sparkmirror.view.words import Word, severity
+
+_SEVERITY: Final = np.array([severity(it.word) for it in CONDITIONS], np.intp)
+_UNKNOWN, _CATCHING_UP = severity(Word.UNKNOWN), severity(Word.CATCHING_UP)
+
+
+def number(value: float) -> float | None:
+    """None for NaN."""
+    return None if isnan(value) else float(value)
+
+
+def whole(value: float) -> int | None:
+    return None if isnan(value) else int(value)
+
+
+class Told(NamedTuple):
+    """What a view tells of each partition; NaN where it is unknown. `severity` is that of its word.
+
+    `left_s` is infinity where the time can't be told, and minus infinity where nothing is to be caught up.
+    """
+
+    severity: Indices
+    lag: Numbers
+    lag_s: Numbers
+    left_s: Numbers
+    record_rate: Numbers
+    byte_rate: Numbers
+    quiet_since: Numbers
+
+    def of(self, rows: Indices) -> "Told":
+        return Told(self.severity[rows], *(column[rows] for column in self[1:]))
+
+
+class Partitions:
+    """Those of all source connectors of a flow; rows are numbered in the connectors' order."""
+
+    def __init__(self, looks: Sequence[SourceLook]) -> None:
+        self.tables = [table_of(look.partitions or ()) for look in looks]
+        ages = [np.nan if look.report_age_s is None else look.report_age_s for look in looks]
+        self._ages = np.repeat(np.array(ages, np.float64), [len(table) for table in self.tables])
+        self._columns = columns = _joined(self.tables)
+        situation = Situation(columns, None, self._ages)
+        self._cut_off = situation.is_cut_off
+        self.conditions = conditions_of(situation)
+        self.tasks = columns.task
+        self.told = _told(situation, _SEVERITY[self.conditions])
+
+    def __len__(self) -> int:
+        return len(self.conditions)
+
+    def view(self, row: int) -> PartitionView:
+        table, at = self._place(row)
+        look, told = table[at], self.told
+        report = look.report
+        position = None if report is None or report.position is None else report.position + 1
+        end = (position or 0) + report.lag if report is not None and report.lag is not None else None
+        left_s = float(told.left_s[row])
+        return PartitionView(
+            look.source,
+            TopicPartition(report.target_topic, look.source.partition) if report is not None else None,
+            look.task,
+            self.state(row),
+            position,
+            end,
+            Lag(whole(told.lag[row]), number(told.lag_s[row])),
+            left_s if np.isfinite(left_s) else None,
+            look.quiet_since,
+            Speed(number(told.record_rate[row]), number(told.byte_rate[row])),
+            look.latencies,
+            look.incidents,
+            look.lost,
+            report.notice if report is not None else None,
+        )
+
+    def state(self, row: int) -> State:
+        report, condition = self.report(row), CONDITIONS[self.conditions[row]]
+        is_cut_off = condition.word is Word.UNKNOWN and bool(self._cut_off[row])
+        return State(
+            condition.word,
+            number(self._ages[row] if is_cut_off else self._columns.error_for_s[row]),
+            None if report is None else report.error,
+            condition.advice,
+        )
+
+    def report(self, row: int) -> PartitionProgress | None:
+        table, at = self._place(row)
+        return table.report(at)
+
+    def _place(self, row: int) -> tuple[PartitionTable, int]:
+        for table in self.tables:
+            if row < len(table):
+                return table, row
+            row -= len(table)
+        raise IndexError(row)
+
+
+def _joined(tables: Sequence[PartitionTable]) -> Columns:
+    if len(tables) == 1:
+        return tables[0].columns
+    columns = [table.columns for table in tables] or [table_of(()).columns]
+    return Columns(*(np.concatenate(each) for each in zip(*columns, strict=True)))
+
+
+def _told(situation: Situation, severity: Indices) -> Told:
+    of, lag = situation.partitions, situation.lag
+    is_told = (of.moved_s > 0) & (of.closed > 0) & ~np.isnan(lag)
+    left_s = np.divide(lag * of.moved_s, of.closed, out=np.full_like(lag, np.inf), where=is_told)
+    is_unknown = severity == _UNKNOWN
+    # In an outage it grows by the clock: records that came since then may not be on the target.
+    lag_s = np.where(situation.is_cut_off, np.fmax(of.lag_s, situation.report_age_s), of.lag_s)
+    return Told(
+        severity,
+        lag,
+        lag_s,
+        np.where(severity == _CATCHING_UP, left_s, -np.inf),
+        np.where(is_unknown, np.nan, of.record_rate),
+        np.where(is_unknown, np.nan, of.byte_rate),
+        of.quiet_since,
+    )
