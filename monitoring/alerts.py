@@ -5,6 +5,7 @@ from typing import Final, NamedTuple
 OBJECTIVE: Final = 0.999
 FRESH_S: Final = 60
 """The objective: so many of the partitions, over 30 days, are at most this old on the target."""
+COMPARED_AGO_S: Final = 3 * 86_400
 
 
 class Alert(NamedTuple):
@@ -121,6 +122,37 @@ ALERTS: Final = (
         "The mirror does not delete topics on the target unless it is asked to.",
         "`sparkmirror plan FILE` names them.",
         "Delete them on the target when nobody reads them, or set `sync.topic.deletes` if the target is to follow.",
+    ),
+    Alert(
+        "MirrorDiffers",
+        f"{_BY_FLOW} (sparkmirror_verify_differences) > 0",
+        "0m",
+        "critical",
+        f"{_FLOW}: the last comparison found {{{{ $value }}}} differences",
+        "`sparkmirror verify`, or a comparison from a page, has found records of the source that are not on the target as they are there, or records that only the target has.",
+        "The page *verify* of the flow has each partition that differs, the comparison's JSON and JUnit files each record. Was the topic written by others on the target? "
+        "`sparkmirror_incidents_total` tells whether logs were truncated, recreated or expired.",
+        "Keep consumers on the source until the cause is known. `sparkmirror verify FILE --topic NAME` compares again: the alert ends when it finds nothing, and after 7 days.",
+    ),
+    Alert(
+        "MirrorNotComparable",
+        f'{_BY_FLOW} (sparkmirror_verify_partitions{{result="unreadable"}}) > 0',
+        "10m",
+        "warning",
+        f"{_FLOW}: {{{{ $value }}}} partitions could not be compared",
+        "The last comparison could not read all of these partitions, so nothing is known of what it did not read.",
+        "The page *verify*, or what `sparkmirror verify` printed, has the reason: a missing right to read the target, no leader, records that expired meanwhile.",
+        "Mend what the reason names, then compare again: `sparkmirror verify FILE --topic NAME`.",
+    ),
+    Alert(
+        "MirrorComparisonOld",
+        f"time() - max by (source, target, connector) (sparkmirror_verify_last_timestamp_seconds) > {COMPARED_AGO_S}",
+        "10m",
+        "info",
+        f"{_FLOW}: compared {{{{ $value | humanizeDuration }}}} ago",
+        "Both clusters were compared once, and not for three days since. Results are kept for 7 days; a flow that was never compared has no alert.",
+        "Did the job that runs `sparkmirror verify` stop, or does it write its result elsewhere (it needs the right to write `mm2-events.SOURCE.internal`)?",
+        "Run `sparkmirror verify FILE`, or compare from the page *verify*. Who does not compare regularly drops this rule.",
     ),
     Alert(
         "MirrorCheckpointsStale",

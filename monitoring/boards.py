@@ -161,6 +161,23 @@ MIGRATION: Final = Board(
             "stat",
         ),
         Panel(
+            "Last comparison",
+            "Partitions by what `sparkmirror verify` or a page found; nothing where none was compared for 7 days.",
+            "short",
+            (
+                Query(f"sum by (result) (sparkmirror_verify_partitions{{{_OF}}})", "{{result}}"),
+                Query(f"sum(sparkmirror_verify_differences{{{_OF}}})", "differences"),
+            ),
+            "stat",
+        ),
+        Panel(
+            "Compared",
+            "How long ago.",
+            "s",
+            (Query(f"time() - {_flow('sparkmirror_verify_last_timestamp_seconds', how='max')}", _FLOW),),
+            "stat",
+        ),
+        Panel(
             "Groups followed",
             "Groups with checkpoints.",
             "short",

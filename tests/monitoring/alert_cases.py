@@ -1,6 +1,7 @@
 """For each alert of `monitoring/alerts.yml` series for which it fires, and series for which it does not.
 
-Series are promtool's: a value a minute, `0+1x10` begins at 0 and rises by 1 ten times.
+Series are promtool's: a value each step, `0+1x10` begins at 0 and rises by 1 ten times. A step is a minute,
+or longer where promtool would take minutes for the windows of days.
 """
 
 from typing import Final, NamedTuple
@@ -14,6 +15,9 @@ _LOST: Final = f"sparkmirror_lost_records_total{{{_CONNECTOR}}}"
 _INCIDENTS: Final = f'sparkmirror_incidents_total{{{_CONNECTOR},kind="%s"}}'
 _TRANSLATED: Final = f"sparkmirror_last_translation_timestamp_seconds{{{_CONNECTOR}}}"
 _GROUP: Final = f'sparkmirror_group_translation_timestamp_seconds{{{_FLOW},group="g"}}'
+_DIFFERENCES: Final = f"sparkmirror_verify_differences{{{_CONNECTOR}}}"
+_COMPARED: Final = f'sparkmirror_verify_partitions{{{_CONNECTOR},result="%s"}}'
+_VERIFIED: Final = f"sparkmirror_verify_last_timestamp_seconds{{{_CONNECTOR}}}"
 _UP: Final = f'sparkmirror_cluster_up{{{_CONNECTOR},cluster="b"}}'
 _LEADS: Final = 'sparkmirror_leader{job="mirror",instance="%s"}'
 _PROCESS: Final = 'process_start_time_seconds{instance="i",job="mirror"}'
@@ -23,27 +27,29 @@ Series = tuple[str, str]
 
 
 class Case(NamedTuple):
-    """Whether the alert fires at this minute."""
+    """Whether the alert fires at this minute, a multiple of `step`, which is in minutes."""
 
     alert: str
     minute: int
     fires: bool
     series: tuple[Series, ...]
+    step: int = 1
 
 
 def _both(alert: str, minute: int, fires: tuple[Series, ...], quiet: tuple[Series, ...]) -> list[Case]:
     return [Case(alert, minute, True, fires), Case(alert, minute, False, quiet)]
 
 
-def _budget(window: str, minute: int, over_s: int, under_s: int) -> list[Case]:
-    """All of a flow behind uses the budget up a thousand times too quickly; a short time does not."""
-    name, total = f"MirrorFreshnessBudget{window}", minute + 10
-    return _both(
-        name,
-        minute,
-        ((_LAG, f"0x{minute - over_s // 60} 600x{total}"),),
-        ((_LAG, f"0x{minute - 20} 600x{under_s // 60} 0x{total}"),),
-    )
+def _budget(window: str, minute: int, behind: int, short: int, step: int) -> list[Case]:
+    """While all of a flow is behind, for `behind` minutes now, the budget burns a thousand times too quickly.
+
+    What was behind as long, but has caught up for more than the `short` window, fires no more.
+    """
+    name = f"MirrorFreshnessBudget{window}"
+    before, during, after = (at // step for at in (minute - behind, behind, short + 2 * step))
+    firing = Case(name, minute, True, ((_LAG, f"0x{before} 600x{during}"),), step)
+    over = Case(name, minute, False, ((_LAG, f"0x{before - after} 600x{during} 0x{after}"),), step)
+    return [firing, over]
 
 
 CASES: Final = (
@@ -96,11 +102,20 @@ CASES: Final = (
         (('up{job="mirror",instance="i"}', "0x10"),),
         (('up{job="other",instance="i"}', "0x10"),),
     ),
+    *_both("MirrorDiffers", 1, ((_DIFFERENCES, "3x10"),), ((_DIFFERENCES, "0x10"),)),
+    *_both(
+        "MirrorNotComparable",
+        12,
+        ((_COMPARED % "unreadable", "1x20"),),
+        ((_COMPARED % "equal", "9x20"),),
+    ),
+    Case("MirrorComparisonOld", 4410, True, ((_VERIFIED, "0x200"),), 30),
+    Case("MirrorComparisonOld", 4410, False, ((_VERIFIED, "0+1800x200"),), 30),
     *_both("MirrorAbsent", 7, (("other", "1x10"),), ((_STATE % "running", "1x10"),)),
-    *_budget("1h", 120, 15 * 60, 60 * 0),
-    *_budget("6h", 720, 60 * 60, 60 * 1),
-    *_budget("1d", 2880, 4 * 3600, 60 * 1),
-    *_budget("3d", 7000, 12 * 3600, 60 * 1),
+    *_budget("1h", 120, behind=15, short=5, step=1),
+    *_budget("6h", 720, behind=60, short=30, step=5),
+    *_budget("1d", 2880, behind=4 * 60, short=2 * 60, step=10),
+    *_budget("3d", 7200, behind=12 * 60, short=6 * 60, step=30),
 )  # fmt: skip
 
 FIRES_WITHOUT_SERIES: Final = frozenset({"MirrorAbsent"})

@@ -24,10 +24,11 @@ def promtool(*arguments: str) -> str:
 
 
 def judged(cases: list[Case], folder: Path) -> None:
-    """Raises AssertionError with promtool's words."""
+    """Raises AssertionError with promtool's words. Cases of one alert have the same step."""
+    (step,) = {f"{case.step}m" for case in cases}
     tests = [
         {
-            "interval": "1m",
+            "interval": step,
             "input_series": [{"series": series, "values": values} for series, values in case.series],
             "promql_expr_test": [
                 {
@@ -40,7 +41,7 @@ def judged(cases: list[Case], folder: Path) -> None:
         for case in cases
     ]
     file = folder / "cases.yml"
-    content = {"rule_files": [str(ROOT / ALERTS)], "evaluation_interval": "1m", "tests": tests}
+    content = {"rule_files": [str(ROOT / ALERTS)], "evaluation_interval": step, "tests": tests}
     file.write_text(yaml.safe_dump(content), encoding="utf-8")
     promtool("test", "rules", str(file))
 
@@ -53,5 +54,5 @@ def test_the_rules_are_valid() -> None:
 def test_an_alert_fires_does_not_fire_and_is_silent_without_series(alert: str, tmp_path: Path) -> None:
     cases = [case for case in CASES if case.alert == alert]
     assert {case.fires for case in cases} == {True, False}
-    nothing = Case(alert, 30, alert in FIRES_WITHOUT_SERIES, ())
+    nothing = Case(alert, 30, alert in FIRES_WITHOUT_SERIES, (), cases[0].step)
     judged([*cases, nothing], tmp_path)

@@ -155,6 +155,9 @@ def test_every_query_has_an_answer(
     arguments = ("--metrics-port", "127.0.0.1:0", "--metrics-rules", rules)
     with running_mirror(tmp_path / "mirror", properties, *arguments) as mirror:
         target = page_of(mirror).url.removeprefix("http://").removesuffix("/metrics")
+        if rules == "connect":
+            mirror.await_log("progress of")
+            assert main(["verify", str(mirror.file), "--flow", f"{alias}->B"]) == 0
         with prometheus(target, tmp_path) as url:
             if rules == "connect":
                 asked = [

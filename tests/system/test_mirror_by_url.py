@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from sparkmirror.cli.main import main
-from sparkmirror.clusters.ports import HOST
+from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
@@ -189,6 +189,19 @@ def _secured(folder: Path) -> RestSettings:
 def test_top_shows_tables_in_a_terminal_until_it_is_quit(mirror: Mirror, url: str) -> None:
     mirror.looks = [source(look("orders"), behind("payments", 0, 70, 5))]
     assert b"catching up" in shown_in_a_terminal(["top", url], b"payments")
+
+
+def test_top_says_why_nothing_can_be_read_of_the_clusters_of_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "mm2.properties"
+    port = ReservedPort()
+    address = f"{HOST}:{port.number}"
+    file.write_text(
+        f"clusters=a,b\na->b.enabled=true\na.bootstrap.servers={address}\nb.bootstrap.servers={address}\n"
+    )
+    try:
+        shown_in_a_terminal(["top", str(file)], b"look at the mirror failed: ")
+    finally:
+        port.release()
 
 
 def test_top_needs_a_terminal_and_one_mirror(url: str, capsys: pytest.CaptureFixture[str]) -> None:

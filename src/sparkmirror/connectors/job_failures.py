@@ -38,9 +38,16 @@ class JobFailures:
     def __init__(self, log: FlowLog) -> None:
         self._log = log
         self._failing: dict[str, Lasting] = {}
+        self._errors: dict[str, str] = {}
+
+    @property
+    def now(self) -> str | None:
+        """The last error of a job that fails, None while all work. Safe in any thread."""
+        return next(iter(self._errors.copy().values()), None)
 
     def failed(self, job: str, error: SparkmirrorError, now: float) -> None:
         lasting = self._failing.get(job)
+        self.note(job, str(error))
         if lasting is None:
             self._failing[job] = Lasting.since(now)
             self._log.warning("%s failed: %s", job, error)
@@ -48,7 +55,12 @@ class JobFailures:
             level = logging.DEBUG if error.retriable else logging.WARNING
             self._log.log(level, "%s has failed for %.0f s: %s", job, now - lasting.began_at, error)
 
+    def note(self, job: str, error: str) -> None:
+        """Of a failure that is logged elsewhere."""
+        self._errors[job] = f"{job} failed: {error}"
+
     def worked(self, job: str, now: float) -> None:
         lasting = self._failing.pop(job, None)
+        self._errors.pop(job, None)
         if lasting is not None:
             self._log.info("%s works again after %.0f s", job, now - lasting.began_at)

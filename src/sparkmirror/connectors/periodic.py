@@ -75,6 +75,11 @@ class PeriodicThread:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
+    def failing(self) -> str | None:
+        """The last error of a job that fails now, as the log has it."""
+        return self._failures.now
+
+    @property
     def may_run(self) -> bool:
         """The result of the callable that `run_only_while` got."""
         return self._may_run is None or self._may_run()
@@ -142,8 +147,9 @@ class PeriodicThread:
             self._fail(error)
         except SparkmirrorError as error:
             self._failures.failed(job.name, error, time.monotonic())
-        except Exception:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop
+        except Exception as error:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop
             self._log.exception("%s failed", job.name)
+            self._failures.note(job.name, repr(error))
         else:
             now = time.monotonic()
             self._failures.worked(job.name, now)

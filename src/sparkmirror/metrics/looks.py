@@ -139,13 +139,17 @@ class VerifyLook:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorLook:
-    """`trouble` is the connector's own error. `settings` are as they were written, without secrets."""
+    """`trouble` is the connector's own error. `settings` are as they were written, without secrets.
+
+    `unread` is why nothing newer is known of it, where it is told from Kafka alone.
+    """
 
     flow: Flow
     connector: ConnectorName
     kind: ConnectorKind
     trouble: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
+    unread: str | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

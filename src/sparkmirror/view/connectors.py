@@ -16,6 +16,11 @@ _INTERVALS_MISSED_MAX = 3
 
 def connector_state(look: ConnectorLook, topics: State) -> State:
     """`topics` is that of the topics of its flow."""
+    state = _state(look, topics)
+    return state if state.error is not None else state._replace(error=look.unread)
+
+
+def _state(look: ConnectorLook, topics: State) -> State:
     if isinstance(look, StandingLook):
         return _standing(look)
     if look.trouble is not None:

@@ -99,8 +99,9 @@ class FlowWatch:
     # what was seen
 
     def looks(self) -> list[ConnectorLook]:
+        source = replace(self._source_look(), unread=self._thread.failing)
         of_groups = [] if self._groups is None else [self._groups.look()]
-        looks = [self._source_look(), *of_groups, self._heartbeat_look()]
+        looks = [source, *of_groups, self._heartbeat_look()]
         return [replace(look, settings=self._flow.shown.get(look.connector, {})) for look in looks]
 
     def readings(self) -> list[ConnectorReading]:

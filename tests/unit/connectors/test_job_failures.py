@@ -29,7 +29,9 @@ def test_a_job_that_fails_each_second_is_logged_once_a_minute(
     failures: JobFailures, caplog: pytest.LogCaptureFixture
 ) -> None:
     fail(failures, REFUSED, 130)
+    assert failures.now == "emit failed: no right"
     failures.worked("emit", 130.0)
+    assert failures.now is None
     failures.worked("emit", 131.0)
     assert caplog.messages == [
         "emit failed: no right",

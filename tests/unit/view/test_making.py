@@ -116,6 +116,15 @@ def test_a_connectors_own_error_is_the_flows() -> None:
     assert (made.state.word, made.state.error) == (Word.NEEDS_A_PERSON, "topic x: no rights")
 
 
+def test_why_nothing_newer_is_known_is_a_connectors_error_and_no_word() -> None:
+    made = flow(source(look(), unread="look at the mirror failed: a: no broker answers"))
+    (connector,) = made.connectors
+    assert (made.state.word, connector.state.word) == (Word.CAUGHT_UP, Word.CAUGHT_UP)
+    assert connector.state.error == "look at the mirror failed: a: no broker answers"
+    early = flow(source(partitions=None, unread="no"))
+    assert (early.state.word, early.state.error) == (Word.UNKNOWN, "no")
+
+
 def test_connectors_that_write_each_interval_are_missed() -> None:
     beat = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=0.5, interval_s=1.0)
     late = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=14.0, interval_s=1.0)

@@ -232,6 +232,12 @@ def _cell(cell: Cell, column: Any) -> Text:
     return Text(cell.text, _STYLES.get(cell.text, ""), justify="right" if column.is_number else "left")
 
 
+def _errors(flow: Json) -> list[str]:
+    """That of the worst thing, and those of connectors, such as why nothing newer is known of them."""
+    errors = [flow["state"]["error"], *(it["state"]["error"] for it in flow["connectors"])]
+    return list(dict.fromkeys(error for error in errors if error))
+
+
 def _head(content: Json, flow: Json | None, kind: Kind, table: Table, matching: str) -> Text:
     at = datetime.fromtimestamp(content["made_at_ms"] / 1000, UTC).strftime("%H:%M:%S UTC")
     head = Text(f"{printable(content['node'])}  {at}  ")
@@ -247,8 +253,8 @@ def _head(content: Json, flow: Json | None, kind: Kind, table: Table, matching: 
         f"  lag {count(flow['lag_records'])} records, {duration(flow['lag_seconds'])}"
         f"  {rate(flow['records_per_second'])} records/s  {size(flow['bytes_per_second'])}/s"
     )
-    if state["error"]:
-        head.append(f"\n{printable(state['error'])}", "red")
+    for error in _errors(flow):
+        head.append(f"\n{printable(error)}", "red")
     total = "unknown" if table.total is None else f"{table.total:,}"
     some = f"{len(table.rows):,} of " if table.total is not None and table.total > len(table.rows) else ""
     having = f" with {printable(matching)}" if matching else ""

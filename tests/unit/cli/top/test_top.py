@@ -149,6 +149,20 @@ def test_what_fails_is_said_over_the_last_tables_and_goes() -> None:
     driven(mirror, steps)
 
 
+def test_a_look_at_kafka_that_fails_is_said_and_goes() -> None:
+    mirror = Mirror()
+    error = "look at the mirror failed: east: no broker answers"
+
+    async def steps(terminal: Terminal) -> None:
+        mirror.looks = [source(look("orders"), unread=error)]
+        await terminal.until(lambda: error in terminal.head)
+        assert terminal.column("topic") == ["orders"]
+        mirror.looks = [source(look("orders"))]
+        await terminal.until(lambda: error not in terminal.head)
+
+    driven(mirror, steps)
+
+
 def test_names_are_shown_and_never_read_as_markup() -> None:
     mirror = Mirror()
     names = (*HOSTILE, "[bold red]x[/]", "[/]", "[@click=app.quit]y[/]")
