@@ -27,10 +27,11 @@ from tests.support.progress_records import IDLE
 
 T = TypeVar("T")
 
-_FLOW: Final = Flow(Alias("east"), Alias("west"))
+FLOW: Final = Flow(Alias("east"), Alias("west"))
 _PARTITIONS_A_TOPIC: Final = 5
+ASSIGNED_TASKS: Final = 2
 _SECONDS: Final = 40
-_PAGES: Final = (Look("overview"), Look("flow", str(_FLOW)), Look("topic", str(_FLOW), "topic-7"))
+_PAGES: Final = (Look("overview"), Look("flow", str(FLOW)), Look("topic", str(FLOW), "topic-7"))
 
 
 class Parts:
@@ -60,16 +61,20 @@ def report(source: TopicPartition, at: int) -> PartitionProgress:
     )
 
 
+def sources_of(partitions: int) -> list[TopicPartition]:
+    return [
+        TopicPartition(f"topic-{number // _PARTITIONS_A_TOPIC}", number % _PARTITIONS_A_TOPIC)
+        for number in range(partitions)
+    ]
+
+
 class Bench:
     def __init__(self, partitions: int) -> None:
-        self._sources = [
-            TopicPartition(f"topic-{number // _PARTITIONS_A_TOPIC}", number % _PARTITIONS_A_TOPIC)
-            for number in range(partitions)
-        ]
-        self._assigned = tuple(tuple(self._sources[task::2]) for task in range(2))
+        self._sources = sources_of(partitions)
+        self._assigned = tuple(tuple(self._sources[task::ASSIGNED_TASKS]) for task in range(ASSIGNED_TASKS))
         self._meter = SourceMeter()
         self._view: MirrorView | None = None
-        self._of = SourceLook(_FLOW, ConnectorName("MirrorSourceConnector"), "source")
+        self._of = SourceLook(FLOW, ConnectorName("MirrorSourceConnector"), "source")
         self._now = 0.0
         self._reports: list[PartitionProgress] = []
 

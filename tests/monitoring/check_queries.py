@@ -24,10 +24,12 @@ import yaml
 
 from monitoring.boards import queries
 from monitoring.files import ALERTS, ROOT
+from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.metrics_page import page_of
 from tests.support.mirror import REPLICATION, running_mirror
+from tests.support.topic_reader import end_offsets
 from tests.support.waiting import await_value
 
 pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
@@ -156,7 +158,12 @@ def test_every_query_has_an_answer(
     with running_mirror(tmp_path / "mirror", properties, *arguments) as mirror:
         target = page_of(mirror).url.removeprefix("http://").removesuffix("/metrics")
         if rules == "connect":
-            mirror.await_log("progress of")
+            copies = [f"{alias}.{topic}"]
+            await_value(
+                lambda: sum(end_offsets(target_cluster.bootstrap_servers, copies).values()) == 1000,
+                WAIT_S,
+                mirror.log_text,
+            )
             assert main(["verify", str(mirror.file), "--flow", f"{alias}->B"]) == 0
         with prometheus(target, tmp_path) as url:
             if rules == "connect":

@@ -77,7 +77,7 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
     connectors = [
         ConnectorView(it.connector, it.kind, connector_state(it, whole.state), it.settings) for it in looks
     ]
-    states = [it.state for it in connectors if _counts(it, topics)]
+    states = [it.state for it, look in zip(connectors, looks, strict=True) if _counts(it, look, topics)]
     now = max((look.now for look in parts.sources), default=0.0)
     is_kept = before is not None and 0 <= now - before.latency_at < _LATENCY_KEPT_S
     return FlowView(
@@ -106,8 +106,10 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
     )
 
 
-def _counts(connector: ConnectorView, topics: Topics) -> bool:
+def _counts(connector: ConnectorView, look: ConnectorLook, topics: Topics) -> bool:
     """Whether the flow's word depends on the connector's beside that of its topics."""
+    if isinstance(look, HeartbeatLook) and not look.emits:
+        return False
     return connector.kind == "source" or connector.state.word is not Word.CAUGHT_UP or not topics
 
 

@@ -125,6 +125,12 @@ def test_why_nothing_newer_is_known_is_a_connectors_error_and_no_word() -> None:
     assert (early.state.word, early.state.error) == (Word.UNKNOWN, "no")
 
 
+def test_a_flow_without_heartbeats_is_not_paused() -> None:
+    none = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", emits=False)
+    made = flow(source(look()), none)
+    assert (made.state.word, made.connectors[1].state.word) == (Word.CAUGHT_UP, Word.PAUSED)
+
+
 def test_connectors_that_write_each_interval_are_missed() -> None:
     beat = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=0.5, interval_s=1.0)
     late = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=14.0, interval_s=1.0)

@@ -1,0 +1,155 @@
+"""Measures what the pages of a large, busy mirror cost the process that serves them, without a broker.
+
+`python -m bench.pages [PARTITIONS] [MINUTES]`: time and size of a page; then the CPU of the server, as a
+share of one core and less what it takes while nobody looks, with 1 page, 50 pages, and 500 streams for so
+many minutes, whose memory is looked at. Needs a quiet machine; a stream is what an open page receives.
+"""
+
+import asyncio
+import http.client
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import Final
+from urllib.parse import urlsplit
+
+import psutil
+
+from bench.view import FLOW
+from sparkmirror.ui.looks import query
+
+_PAGES: Final = ("", f"flow?{query(str(FLOW))}", f"topic?{query(str(FLOW), 'topic-7')}")
+_SETTLE_S: Final = 5.0
+_WATCHED_S: Final = 30.0
+_STREAMS: Final = 500
+_ROUNDS: Final = 10
+_BUFFER: Final = 1 << 16
+
+
+def live(number: int) -> str:
+    """The overview, the flow, and then one page of topics after the other."""
+    paths = ("overview", f"flow?{query(str(FLOW))}")
+    return paths[number] if number < len(paths) else f"topic?{query(str(FLOW), f'topic-{number}')}"
+
+
+class Streams:
+    """Open streams, which read all that they get and keep nothing."""
+
+    def __init__(self, url: str) -> None:
+        self._host = urlsplit(url)
+        self._tasks: list[asyncio.Task[None]] = []
+        self.bytes = 0
+
+    async def open(self, paths: Sequence[str]) -> None:
+        self._tasks += [asyncio.create_task(self._read(path)) for path in paths]
+        await asyncio.sleep(_SETTLE_S)
+        for task in self._tasks:
+            if task.done():
+                task.result()
+
+    async def close(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        self._tasks.clear()
+
+    async def _read(self, path: str) -> None:
+        reader, writer = await asyncio.open_connection(self._host.hostname, self._host.port)
+        try:
+            writer.write(f"GET /ui/live/{path} HTTP/1.1\r\nHost: {self._host.netloc}\r\n\r\n".encode())
+            status = await reader.readline()
+            if b" 200 " not in status:
+                raise RuntimeError(f"GET /ui/live/{path}: {status!r}")
+            while part := await reader.read(_BUFFER):
+                self.bytes += len(part)
+            raise RuntimeError(f"The stream of {path} ended")
+        finally:
+            writer.close()
+
+
+class Server:
+    def __init__(self, process: psutil.Process) -> None:
+        self._process = process
+
+    async def cpu_share(self, seconds: float) -> float:
+        """Percent of one core."""
+        before, began = self._cpu_s(), time.monotonic()
+        await asyncio.sleep(seconds)
+        return 100 * (self._cpu_s() - before) / (time.monotonic() - began)
+
+    @property
+    def mb(self) -> float:
+        return float(self._process.memory_info().rss / 1e6)
+
+    def _cpu_s(self) -> float:
+        times = self._process.cpu_times()
+        return float(times.user + times.system)
+
+
+def whole_pages(url: str) -> None:
+    host = urlsplit(url)
+    for path in _PAGES:
+        took, body = [], b""
+        for _ in range(_ROUNDS):
+            connection = http.client.HTTPConnection(host.hostname or "", host.port, timeout=60)
+            began = time.perf_counter()
+            connection.request("GET", f"/ui/{path}", headers={"Accept-Encoding": "gzip"})
+            body = connection.getresponse().read()
+            took.append(time.perf_counter() - began)
+            connection.close()
+            time.sleep(1.0)  # a new view each time
+        name = path.partition("?")[0] or "overview"
+        median, most = sorted(took)[_ROUNDS // 2], max(took)
+        print(f"{name}: {1000 * median:.0f} ms (at most {1000 * most:.0f}), {len(body):,} bytes with gzip")
+
+
+async def streams(url: str, server: Server, minutes: float) -> None:
+    opened = Streams(url)
+    base = await server.cpu_share(_WATCHED_S)
+    print(f"nobody looks: {base:.1f} % of a core, for reports; {server.mb:.0f} MB")
+    for count in (1, 50):
+        await opened.open([live(1)] if count == 1 else [live(number) for number in range(count)])
+        share = await server.cpu_share(_WATCHED_S)
+        print(
+            f"{count} pages, each of another thing: {share - base:.1f} % more; {server.mb:.0f} MB", flush=True
+        )
+        await opened.close()
+    await opened.open([live(1)] * 50)
+    print(f"50 pages of the same flow: {await server.cpu_share(_WATCHED_S) - base:.1f} % more", flush=True)
+    await opened.close()
+    await opened.open([live(number % 50) for number in range(_STREAMS)])
+    for minute in range(max(1, round(minutes))):
+        share, got = await server.cpu_share(60.0), opened.bytes
+        print(
+            f"{_STREAMS} streams, minute {minute + 1}: {share - base:.1f} % more, {server.mb:.0f} MB,",
+            end=" ",
+        )
+        print(f"{got / 1e6:.0f} MB received", flush=True)
+    await opened.close()
+    await asyncio.sleep(_SETTLE_S)
+    print(f"after all are closed: {server.mb:.0f} MB")
+
+
+def main() -> None:
+    partitions = int(sys.argv[1]) if len(sys.argv) > 1 else 5000
+    minutes = float(sys.argv[2]) if len(sys.argv) > 2 else 10.0
+    with ExitStack() as opened:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "bench.page_server", str(partitions)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        opened.enter_context(process)
+        opened.callback(process.terminate)
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        time.sleep(_SETTLE_S)
+        whole_pages(url)
+        asyncio.run(streams(url, Server(psutil.Process(process.pid)), minutes))
+
+
+if __name__ == "__main__":
+    main()
