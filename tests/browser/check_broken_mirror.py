@@ -1,0 +1,136 @@
+"""What breaks is seen on the page of a real mirror within seconds, with its word and what to do, and goes.
+
+No part of `make test`; `check_pages.py` says what it needs. It starts four brokers of its own.
+`python -m pytest tests/browser/check_broken_mirror.py`.
+"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Final
+
+import pytest
+from confluent_kafka.admin import NewTopic
+from playwright.sync_api import Page, sync_playwright
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.cluster_state import ClusterSpec
+from tests.browser.check_pages import Complaints, await_true, chromium
+from tests.support.broker_data import admin, append, configure, create_topic, delete_topic, numbered
+from tests.support.mirror import REPLICATION, Mirror, running_mirror
+from tests.support.topic_reader import await_leaders
+
+WITHIN_S: Final = 60.0
+"""On a busy machine; brokers notice that one is gone after 1.5 s, clients after a few seconds."""
+LED, REFUSED, GONE, CALM = "seen.led", "seen.refused", "seen.gone", "seen.calm"
+SESSION: Final = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "500"}
+
+
+class Broken:
+    def __init__(self, source: LocalCluster, target: LocalCluster, mirror: Mirror, page: Page) -> None:
+        self.source = source
+        self.target = target
+        self.mirror = mirror
+        self.page = page
+
+    def text_of(self, name: str) -> str:
+        """Of the thing in the list of what is not well, empty if it is not there."""
+        return next((text for text in self.needs() if name in text), "")
+
+    def needs(self) -> list[str]:
+        return self.page.locator("li.need").all_inner_texts()
+
+    def await_seen(self, name: str, *texts: str) -> None:
+        await_true(lambda: all(text in self.text_of(name) for text in texts), WITHIN_S, self.page)
+
+    def await_well(self) -> None:
+        await_true(lambda: self.needs() == [] and "caught up" in self.flow(), WITHIN_S, self.page)
+
+    def flow(self) -> str:
+        return " ".join(self.page.locator("#flow-1").all_inner_texts())
+
+
+@pytest.fixture(scope="module")
+def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broken]:
+    folder = tmp_path_factory.mktemp("broken")
+    with ExitStack() as opened:
+        trio = ClusterSpec("trio", brokers=3, settings=SESSION, heap_mb=192)
+        source = opened.enter_context(LocalCluster.start(trio, folder / "source"))
+        single = ClusterSpec("single", settings=SESSION, heap_mb=256)
+        target = opened.enter_context(LocalCluster.start(single, folder / "target"))
+        prepare(source, target)
+        mirror = opened.enter_context(
+            running_mirror(folder / "mirror", properties(source, target), "--http", "127.0.0.1:0")
+        )
+        browser = chromium(opened.enter_context(sync_playwright()))
+        opened.callback(browser.close)
+        url = mirror.await_log("pages are at http://").rpartition(" ")[2]
+        page = browser.new_page()
+        complaints = Complaints(page, url)
+        page.goto(url)
+        yield Broken(source, target, mirror, page)
+        assert complaints.found == []
+        mirror.stop()
+
+
+def prepare(source: LocalCluster, target: LocalCluster) -> None:
+    led = NewTopic(LED, num_partitions=1, replica_assignment=[[2]])
+    client = admin(source)  # a closed client would cancel the request
+    client.create_topics([led])[LED].result(30)
+    await_leaders(source.bootstrap_servers, {LED: 1})
+    for topic in (REFUSED, GONE, CALM):
+        create_topic(source.bootstrap_servers, topic)
+    create_topic(target.bootstrap_servers, f"source.{REFUSED}", config={"max.message.bytes": "1000"})
+    for topic in (LED, REFUSED, GONE, CALM):
+        append(source, topic, numbered(10))
+
+
+def properties(source: LocalCluster, target: LocalCluster) -> dict[str, str]:
+    return {
+        **REPLICATION,
+        "clusters": "source, target",
+        "source.bootstrap.servers": source.bootstrap_servers,
+        "target.bootstrap.servers": target.bootstrap_servers,
+        "source->target.enabled": "true",
+        "source->target.topics": r"seen\..*",
+        "refresh.topics.interval.seconds": "15",
+        "sync.topic.configs.enabled": "false",
+        "heartbeats.replication.enabled": "false",
+    }
+
+
+def test_a_record_that_the_target_refuses(broken: Broken) -> None:
+    broken.await_well()
+    append(broken.source, REFUSED, [(b"large", b"x" * 5000)])
+    broken.await_seen(REFUSED, "needs a person", "raise max.message.bytes", "it is tried again now and then")
+    configure(broken.target, f"source.{REFUSED}", {"max.message.bytes": "1000000"})
+    broken.await_well()
+
+
+def test_a_leader_that_is_lost(broken: Broken) -> None:
+    broken.await_well()
+    broken.source.kill_broker(2)
+    broken.await_seen(LED, "retrying", "LEADER_NOT_AVAILABLE", "it continues when the error has passed")
+    assert "no broker answers" not in " ".join(broken.needs())
+    broken.source.start_broker(2)
+    broken.await_well()
+
+
+def test_a_topic_that_is_deleted(broken: Broken) -> None:
+    """Until the topics are looked at again, its task reports an error; then it is no part of the flow."""
+    broken.await_well()
+    delete_topic(broken.source, GONE)
+    broken.await_seen(GONE, "retrying", "it continues when the error has passed")
+    broken.await_well()
+    assert "3 topics" in broken.flow()
+    create_topic(broken.source.bootstrap_servers, GONE)
+    await_true(lambda: "4 topics" in broken.flow(), WITHIN_S, broken.page)
+    broken.await_well()
+
+
+def test_a_target_whose_broker_is_killed(broken: Broken) -> None:
+    broken.await_well()
+    broken.target.kill_broker(0)
+    broken.await_seen("cluster target", "retrying", "no broker answers; it is asked every 2 s")
+    broken.await_seen(CALM, "unknown", "reports are read from the target: does it answer?")
+    broken.target.start_broker(0)
+    broken.await_well()
