@@ -37,7 +37,8 @@ class Broken:
         return next((text for text in self.needs() if name in text), "")
 
     def needs(self) -> list[str]:
-        return self.page.locator("li.need").all_inner_texts()
+        texts: list[str] = self.page.locator("li.need").all_inner_texts()
+        return texts
 
     def await_seen(self, name: str, *texts: str) -> None:
         await_true(lambda: all(text in self.text_of(name) for text in texts), WITHIN_S, self.page)

@@ -33,7 +33,7 @@ from sparkmirror.storage.positions import position_key
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from sparkmirror.storage.progress import ProgressReader
 from sparkmirror.storage.promotions import read_promotions
-from tests.contract.copying import ATTEMPTS, CONNECTOR, POSITIONS, PROGRESS, running
+from tests.contract.copying import CONNECTOR, running
 from tests.support.broker_data import append, create_topic, delete_topic, end_offsets, numbered, topics
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
@@ -42,6 +42,10 @@ from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
 STILL_S: Final = 0.2
+POSITIONS: Final = "failback.positions"
+PROGRESS: Final = "failback.progress"
+ATTEMPTS: Final = "failback.attempts"
+"""On both sides; those of other tests are on one."""
 OWNER: Final = owner_of(POSITIONS, CONNECTOR)
 NOTHING_LOST: Final = Losses()
 NEAR, FAR = Alias("near"), Alias("far")
@@ -49,8 +53,8 @@ PROPERTIES: Final = """\
 clusters = near, far
 near.bootstrap.servers = {near}
 far.bootstrap.servers = {far}
-near.offset.storage.topic = contract.positions
-far.offset.storage.topic = contract.positions
+near.offset.storage.topic = failback.positions
+far.offset.storage.topic = failback.positions
 name = ContractConnector
 topics = {topic}
 replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy

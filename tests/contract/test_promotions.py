@@ -76,6 +76,14 @@ def bench(real_bench: Bench) -> Bench:
     return real_bench
 
 
+@pytest.fixture(scope="session")
+def watch(bench: Bench) -> Iterator[ProgressReports]:
+    """Its own: pytest would keep the shared one for files whose `bench` is another."""
+    made = ProgressReports(bench)
+    yield made
+    made.close()
+
+
 @pytest.fixture
 def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
     name = "promoted." + re.sub(r"\W+", "-", request.node.name)
