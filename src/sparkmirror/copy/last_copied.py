@@ -233,17 +233,18 @@ class _Search(NamedTuple):
         return _Found(found, batch.last_offset + 1)
 
     def _last_batch(self, begin: int, end: int) -> BatchHeader | None:
+        return next((own[-1] for own in self._own_backwards(begin, end) if own), None)
+
+    def _own_backwards(self, begin: int, end: int) -> Iterator[list[BatchHeader]]:
+        """The attempt's batches by spans of the log, from the last span to the first."""
         span = _SPAN
         while begin < end:
             middle = max(begin, end - span)
-            found: BatchHeader | None = None
-            for header in self._headers(middle, end):
-                if self._has_written(header):
-                    found = header
-            if found is not None:
-                return found
+            yield [each for each in self._headers(middle, end) if self._has_written(each)]
             end, span = middle, span * _SPAN_GROWTH
-        return None
+
+    def _has_written(self, header: BatchHeader) -> bool:
+        return self.last.producer.wrote(header) and not header.attributes & CONTROL
 
     def _headers(self, begin: int, end: int) -> Iterator[BatchHeader]:
         return (batch.header for batch in self.reader.read(self.partition, begin, end, 1 << 62))
@@ -266,18 +267,15 @@ class _Search(NamedTuple):
 
         Or a leader that forgot the producer took it without the one before. Else where `known` is.
         """
-        end, span = known.target_offset, _SPAN
+        end = known.target_offset
         begin = max(self.first, known.least_offset - _SPAN, end - _WALKED_MAX)
         own: list[BatchHeader] = []
-        while begin < end and len(own) < _ON_THEIR_WAY_MAX:
-            middle = max(begin, end - span)
-            own += [each for each in self._headers(middle, end) if self._has_written(each)]
-            end, span = middle, span * _SPAN_GROWTH
+        for some in self._own_backwards(begin, end):
+            own += some
+            if len(own) >= _ON_THEIR_WAY_MAX:
+                break
         ahead = (at for at in own if _difference(at.base_sequence, known.end.records) >= 0)
-        return min((at.base_offset for at in ahead), default=known.target_offset)
-
-    def _has_written(self, header: BatchHeader) -> bool:
-        return self.last.producer.wrote(header) and not header.attributes & CONTROL
+        return min((at.base_offset for at in ahead), default=end)
 
 
 def _walk(headers: Iterator[BatchHeader], producer: ProducerId, known: KnownEnd) -> _Walked:

@@ -1,5 +1,6 @@
 """Names of the things that are mirrored, each of its own type so that they can't be mixed up."""
 
+import base64
 from typing import NamedTuple, NewType
 
 Alias = NewType("Alias", str)
@@ -49,6 +50,16 @@ class LogIdentity(NamedTuple):
 
 
 UNKNOWN_LOGS = LogIdentity()
+
+
+def encode_topic_id(topic_id: bytes) -> str:
+    """As records of ours have it in JSON: base64, empty where the id is not known."""
+    return base64.b64encode(topic_id).decode()
+
+
+def decode_topic_id(text: str) -> bytes:
+    """Raises ValueError."""
+    return base64.b64decode(text)
 
 
 def is_another(known: bytes, current: bytes) -> bool:

@@ -18,6 +18,8 @@ from sparkmirror.storage.verified import Verified
 
 ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
 Standstill = Literal["starting", "paused", "stopped", "failed"]
+CUT_OFF_AFTER_S: Final = 10.0
+"""Reports are read once a second."""
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 

@@ -221,13 +221,14 @@ class PartitionMeter:
         if began is not self.began:
             self.began, self.before = began, None if began is None else began.counts
         before, lag, since = self.before, report.lag, self._behind_since()
+        known = known_lag(report)
         moved_at, closed = NAN, NAN
         if self.lags and lag is not None:
             moved_at, closed = self.lags[0][0], self.lags[0][1] - lag
         return (report, earlier, began), (
             _RUNNING_CODE if report.state is _RUNNING else CODES[report.state],
             report.job_epoch,
-            NAN if lag is None or (not lag and report.error is not None) else lag,
+            NAN if known is None else known,
             NAN if since is None else since,
             NAN if self.error_since is None else self.error_since,
             NAN if self.end is None else self.end_since,

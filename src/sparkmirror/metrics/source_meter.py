@@ -9,12 +9,11 @@ import threading
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
-from typing import Final
 
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.metrics.flow_history import FlowHistory, Totals
-from sparkmirror.metrics.looks import SourceLook
+from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, SourceLook
 from sparkmirror.metrics.partition_meter import PartitionMeter, is_restarted
 from sparkmirror.metrics.partition_table import PartitionTable
 from sparkmirror.metrics.readings import SourceReading
@@ -25,8 +24,6 @@ from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionS
 
 SILENT = "silent"
 UNKNOWN = "unknown"
-CUT_OFF_AFTER_S: Final = 10.0
-"""Reports are read once a second."""
 
 
 class SourceMeter:

@@ -1,6 +1,5 @@
 """Reads the ends of two logs that have parted, and keeps records of one of them in a topic of their own."""
 
-import base64
 import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
@@ -14,7 +13,7 @@ from sparkmirror.batches.record_body import read_body
 from sparkmirror.batches.records import RawRecord, read_records
 from sparkmirror.config.admin_plugins import AdminPlugins
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.ids import Flow, TopicPartition, encode_topic_id
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.partition_reader import SpanReader
@@ -90,7 +89,7 @@ class KeptAside:
         return found
 
     def _id_of(self, partition: TopicPartition) -> str:
-        return base64.b64encode(self.ids.get(partition.topic, b"")).decode()
+        return encode_topic_id(self.ids.get(partition.topic, b""))
 
     def ensure(self) -> None:
         """Nothing is removed from it by time."""

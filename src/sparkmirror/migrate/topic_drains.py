@@ -7,7 +7,7 @@ migration can be continued.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.quantities import counted
 from sparkmirror.migrate.steps import Step, StepState, some_of
 
@@ -33,6 +33,25 @@ class UnchangedEnds:
         if before is None or self.changed:
             self._since = now
         return now - self._since
+
+
+def stop_step(
+    topics: Sequence[str],
+    cluster: Alias,
+    still_s: float,
+    still_for_s: float,
+    changed: Sequence[TopicPartition],
+) -> Step:
+    """Until the end offsets of these topics on the cluster have not changed for so long."""
+    if still_s >= still_for_s:
+        text = f"no records have been written to them on {cluster} for {still_s:.0f} s"
+        return Step("stop", StepState.DONE, text)
+    text = f"stop the producers of {some_of(topics)} on {cluster}; "
+    if changed:
+        text += f"records are still written to {some_of(changed)}"
+    else:
+        text += f"their end offsets must not change for {still_for_s:g} s"
+    return Step("stop", StepState.WAITING, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,16 +161,7 @@ class TopicsDrain:
         return Step("check", StepState.DONE, f"{count}, {lag:,} records not mirrored yet")
 
     def stop(self) -> Step:
-        source = self.flow.source
-        if self.still_s >= self.still_for_s:
-            text = f"no records have been written to them on {source} for {self.still_s:.0f} s"
-            return Step("stop", StepState.DONE, text)
-        text = f"stop the producers of {some_of(self.topics)} on {source}; "
-        if self.changed:
-            text += f"records are still written to {some_of(self.changed)}"
-        else:
-            text += f"their end offsets must not change for {self.still_for_s:g} s"
-        return Step("stop", StepState.WAITING, text)
+        return stop_step(self.topics, self.flow.source, self.still_s, self.still_for_s, self.changed)
 
     def drain(self) -> Step:
         behind = [partition for partition in self.partitions if not partition.is_drained]

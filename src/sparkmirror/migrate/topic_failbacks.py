@@ -12,6 +12,7 @@ from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import counted
 from sparkmirror.migrate.log_comparison import Differences, Kind, Parted
 from sparkmirror.migrate.steps import Step, StepState, some_of
+from sparkmirror.migrate.topic_drains import stop_step
 from sparkmirror.storage.failbacks import Failbacks
 
 
@@ -150,15 +151,7 @@ class TopicsFailback:
         target = self.flow.target
         if not self.left:
             return Step("stop", StepState.DONE, f"only {self.flow} writes them on {target}")
-        if self.still_s >= self.still_for_s:
-            text = f"no records have been written to them on {target} for {self.still_s:.0f} s"
-            return Step("stop", StepState.DONE, text)
-        text = f"stop the producers of {some_of(self._topics())} on {target}; "
-        if self.changed:
-            text += f"records are still written to {some_of(self.changed)}"
-        else:
-            text += f"their end offsets must not change for {self.still_for_s:g} s"
-        return Step("stop", StepState.WAITING, text)
+        return stop_step(self._topics(), target, self.still_s, self.still_for_s, self.changed)
 
     def _keep(self) -> Step:
         target = self.flow.target

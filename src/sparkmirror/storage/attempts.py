@@ -8,7 +8,6 @@ again before each batch whose end can't be counted from it: so what is in the ta
 Compacted, one partition, a record for each attempt; those that are over are deleted by their successors.
 """
 
-import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -19,7 +18,14 @@ from typing import Any, Final, NamedTuple
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, LogIdentity, TopicPartition
+from sparkmirror.domain.ids import (
+    UNKNOWN_LOGS,
+    Alias,
+    LogIdentity,
+    TopicPartition,
+    decode_topic_id,
+    encode_topic_id,
+)
 from sparkmirror.kafka.topic_log import TopicReader
 from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
 
@@ -95,8 +101,8 @@ def attempt_record(
     if attempt.acknowledged is not None:
         value["acknowledged"] = attempt.acknowledged
     if attempt.logs != UNKNOWN_LOGS:
-        value["source"] = base64.b64encode(attempt.logs.source_id).decode()
-        value["target"] = base64.b64encode(attempt.logs.target_id).decode()
+        value["source"] = encode_topic_id(attempt.logs.source_id)
+        value["target"] = encode_topic_id(attempt.logs.target_id)
     json_of_ends = encode_ends(attempt.ends) if ends is None else ends
     text = compact_json(value).removesuffix(b"}") + f',"ends":{json_of_ends}}}'.encode()
     return LogRecord(_key(owner, partition, attempt.producer), text)
@@ -183,5 +189,5 @@ def _attempt(producer: ProducerId, value: bytes) -> Attempt:
 
 def _logs(value: Mapping[str, Any]) -> LogIdentity:
     """Versions before have recorded none."""
-    source, target = value.get("source", ""), value.get("target", "")
-    return LogIdentity(source_id=base64.b64decode(source), target_id=base64.b64decode(target))
+    source, target = (decode_topic_id(value.get(side, "")) for side in ("source", "target"))
+    return LogIdentity(source_id=source, target_id=target)

@@ -5,19 +5,20 @@ then: that counts as its own beginning. It ends the promotion of that flow, if i
 docs/decisions/0008.
 """
 
-import base64
 import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import Alias, LogIdentity, is_another
+from sparkmirror.domain.ids import Alias, LogIdentity, decode_topic_id, encode_topic_id, is_another
 from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.storage.owned_records import read_owned
 from sparkmirror.storage.promotions import (
     Promotion,
+    migration_key,
     migrations_topic,
+    parse_migration_key,
     parse_promotion_value,
     promotion_value,
 )
@@ -55,30 +56,25 @@ Failbacks = Mapping[str, Failback]
 
 def failback_record(owner: str, topic: str, failback: Failback | None) -> LogRecord:
     """None makes a tombstone: it is rolled back. `owner` is that of attempts."""
-    key = compact_json([_KIND, [owner, topic]])
+    key = migration_key(_KIND, owner, topic)
     if failback is None:
         return LogRecord(key, None)
     value = {
         "answers": failback.answers,
         "at": failback.at_ms,
-        "source": base64.b64encode(failback.logs.source_id).decode(),
-        "target": base64.b64encode(failback.logs.target_id).decode(),
+        "source": encode_topic_id(failback.logs.source_id),
+        "target": encode_topic_id(failback.logs.target_id),
         "beginnings": {str(number): offset for number, offset in failback.beginnings.items()},
         "ended": None if failback.ended is None else promotion_value(failback.ended),
-        "deleted": base64.b64encode(failback.deleted_id).decode(),
+        "deleted": encode_topic_id(failback.deleted_id),
     }
     return LogRecord(key, compact_json(value))
 
 
 def parse_failback(record: LogRecord) -> tuple[str, str, Failback | None] | None:
     """Owner, topic and failback (None for a tombstone, or what can't be read); None for another kind."""
-    try:
-        match json.loads(record.key or b"null"):
-            case [kind, [str(owner), str(topic)]] if kind == _KIND:
-                return owner, topic, None if record.value is None else _failback(record.value)
-    except ValueError:
-        pass
-    return None
+    place = parse_migration_key(record.key, _KIND)
+    return None if place is None else (*place, None if record.value is None else _failback(record.value))
 
 
 def _failback(value: bytes) -> Failback | None:
@@ -96,10 +92,10 @@ def _failback(value: bytes) -> Failback | None:
                 return Failback(
                     answers,
                     at_ms,
-                    LogIdentity(base64.b64decode(source), -1, base64.b64decode(target)),
+                    LogIdentity(decode_topic_id(source), -1, decode_topic_id(target)),
                     {int(number): int(offset) for number, offset in beginnings.items()},
                     None if ended is None else parse_promotion_value(ended),
-                    base64.b64decode(deleted),
+                    decode_topic_id(deleted),
                 )
     except (ValueError, TypeError):
         pass

@@ -6,7 +6,6 @@ MirrorSourceConnector. Record headers, which Java ignores, hold what is needed t
 `ProducerState` and `LogIdentity`.
 """
 
-import base64
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,15 @@ from sparkmirror.batches.log_records import Headers, LogRecord, compact_json
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect_json import quoted
-from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, ConnectorName, LogIdentity, TopicPartition
+from sparkmirror.domain.ids import (
+    UNKNOWN_LOGS,
+    Alias,
+    ConnectorName,
+    LogIdentity,
+    TopicPartition,
+    decode_topic_id,
+    encode_topic_id,
+)
 from sparkmirror.kafka.offsets import await_stable
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.offsets.offset_runs import Run
@@ -208,9 +215,7 @@ def _headers(position: Position) -> Headers:
         }
         headers += ((_PRODUCER, compact_json(producer)),)
     if logs != UNKNOWN_LOGS:
-        source, target = (
-            base64.b64encode(topic_id).decode() for topic_id in (logs.source_id, logs.target_id)
-        )
+        source, target = encode_topic_id(logs.source_id), encode_topic_id(logs.target_id)
         headers += ((_LOGS, compact_json({"source": source, "epoch": logs.source_epoch, "target": target})),)
     if position.run is not None:
         run = {"count": position.run.count, "downstream": position.run.last_downstream}
@@ -232,7 +237,7 @@ def _producer(headers: Headers) -> ProducerState | None:
 def _logs(headers: Headers) -> LogIdentity:
     match _header(headers, _LOGS):
         case {"source": str(source), "epoch": int(epoch), "target": str(target)}:
-            return LogIdentity(base64.b64decode(source), epoch, base64.b64decode(target))
+            return LogIdentity(decode_topic_id(source), epoch, decode_topic_id(target))
         case _:
             return UNKNOWN_LOGS
 

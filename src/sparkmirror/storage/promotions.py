@@ -5,7 +5,6 @@ attempts are fenced, and an attempt reads the records after it has claimed: so n
 fence. See docs/decisions/0007.
 """
 
-import base64
 import json
 from collections.abc import Collection, Mapping
 from enum import Enum
@@ -14,7 +13,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.ids import Alias, TopicPartition, decode_topic_id, encode_topic_id
 from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.storage.owned_records import read_owned
 
@@ -24,6 +23,22 @@ _KIND: Final = "promotion"
 def migrations_topic(source: Alias) -> str:
     """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
     return f"mm2-migrations.{source}.internal"
+
+
+def migration_key(kind: str, owner: str, topic: str) -> bytes:
+    """`owner` is that of attempts."""
+    return compact_json([kind, [owner, topic]])
+
+
+def parse_migration_key(key: bytes | None, kind: str) -> tuple[str, str] | None:
+    """Owner and topic, None for a record of another kind."""
+    try:
+        match json.loads(key or b"null"):
+            case [found, [str(owner), str(topic)]] if found == kind:
+                return owner, topic
+    except ValueError:
+        pass
+    return None
 
 
 class Stage(Enum):
@@ -62,7 +77,7 @@ Promotions = Mapping[str, Promotion]
 
 def promotion_record(owner: str, topic: str, promotion: Promotion | None) -> LogRecord:
     """None makes a tombstone: the flow may copy the topic again. `owner` is that of attempts."""
-    key = compact_json([_KIND, [owner, topic]])
+    key = migration_key(_KIND, owner, topic)
     if promotion is None:
         return LogRecord(key, None)
     return LogRecord(key, compact_json(promotion_value(promotion)))
@@ -73,7 +88,7 @@ def promotion_value(promotion: Promotion) -> object:
     return {
         "stage": promotion.stage.value,
         "at": promotion.at_ms,
-        "target": base64.b64encode(promotion.target_id).decode(),
+        "target": encode_topic_id(promotion.target_id),
         "partings": {str(number): list(each) for number, each in promotion.partings.items()},
     }
 
@@ -83,13 +98,8 @@ def parse_promotion(record: LogRecord) -> tuple[str, str, Promotion | None] | No
 
     A value that can't be read counts as a topic that is being promoted: nothing must be written there.
     """
-    try:
-        match json.loads(record.key or b"null"):
-            case [kind, [str(owner), str(topic)]] if kind == _KIND:
-                return owner, topic, None if record.value is None else _promotion(record.value)
-    except ValueError:
-        pass
-    return None
+    place = parse_migration_key(record.key, _KIND)
+    return None if place is None else (*place, None if record.value is None else _promotion(record.value))
 
 
 def _promotion(value: bytes) -> Promotion:
@@ -108,7 +118,7 @@ def parse_promotion_value(value: object) -> Promotion:
                     int(number): Parting(int(offset), None if end is None else int(end))
                     for number, (offset, end) in partings.items()
                 }
-                return Promotion(Stage(stage), at_ms, base64.b64decode(target), parted)
+                return Promotion(Stage(stage), at_ms, decode_topic_id(target), parted)
     except (ValueError, TypeError):
         pass
     return Promotion(Stage.SWITCHING, 0, b"", {})

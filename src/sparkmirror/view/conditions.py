@@ -6,15 +6,13 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import PartitionLook, Standstill
+from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, PartitionLook, Standstill
 from sparkmirror.metrics.partition_table import CODES, NAN, Columns, Flags, Indices, Numbers, table_of
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.view.words import Word
 
 CURRENT_S: Final = 5.0
 """Records that came later than that ago are on their way: whoever is so close has caught up."""
-CUT_OFF_AFTER_S: Final = 10.0
-"""Reports are read once a second."""
 
 
 class Situation(NamedTuple):

@@ -1,13 +1,14 @@
 """Decides the word of a connector: of its own trouble, of what it copies, or of when it last wrote."""
 
 from sparkmirror.metrics.looks import (
+    CUT_OFF_AFTER_S,
     ConnectorLook,
     GroupsLook,
     HeartbeatLook,
     SourceLook,
     StandingLook,
 )
-from sparkmirror.view.conditions import CUT_OFF_AFTER_S, condition_of_standstill
+from sparkmirror.view.conditions import condition_of_standstill
 from sparkmirror.view.values import State
 from sparkmirror.view.words import Word
 

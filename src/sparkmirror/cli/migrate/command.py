@@ -152,6 +152,12 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_topics_and_execute(parser: argparse.ArgumentParser, topics: str) -> None:
+    """Of commands that only plan unless they are told otherwise; `topics` says which those are."""
+    parser.add_argument("--topics", action="append", type=not_empty, metavar="REGEX", help=topics)
+    parser.add_argument("--execute", action="store_true", help="carry the plan out")
+
+
 def add_output(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "-o", "--output", choices=("text", "json"), default="text", help="the result's form (text)"

@@ -4,7 +4,14 @@ import argparse
 from pathlib import Path
 
 from sparkmirror.cli.arguments import not_empty
-from sparkmirror.cli.migrate.command import add_output, add_still_for, add_timeout, choose_flow, silent
+from sparkmirror.cli.migrate.command import (
+    add_output,
+    add_still_for,
+    add_timeout,
+    add_topics_and_execute,
+    choose_flow,
+    silent,
+)
 from sparkmirror.cli.migrate.execution import MigrationKind, carry_out, fail
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
@@ -46,14 +53,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser("failback", description=_HELP)
     parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties with both flows")
     parser.add_argument("flow", metavar="SOURCE->TARGET", help="the flow that was promoted")
-    parser.add_argument(
-        "--topics",
-        action="append",
-        type=not_empty,
-        metavar="REGEX",
-        help="whole names of topics on the flow's source; may be repeated (all that are promoted)",
+    add_topics_and_execute(
+        parser, "whole names of topics on the flow's source; may be repeated (all that are promoted)"
     )
-    parser.add_argument("--execute", action="store_true", help="carry the plan out")
     parser.add_argument(
         "--keep-aside",
         type=not_empty,

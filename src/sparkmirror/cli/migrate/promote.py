@@ -4,8 +4,14 @@ import argparse
 from contextlib import closing
 from pathlib import Path
 
-from sparkmirror.cli.arguments import not_empty
-from sparkmirror.cli.migrate.command import add_output, add_still_for, add_timeout, choose_flow, silent
+from sparkmirror.cli.migrate.command import (
+    add_output,
+    add_still_for,
+    add_timeout,
+    add_topics_and_execute,
+    choose_flow,
+    silent,
+)
 from sparkmirror.cli.migrate.execution import MigrationKind, carry_out, fail
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
@@ -49,14 +55,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "flow", nargs="?", metavar="SOURCE->TARGET", help="a flow of the file, if it has several"
     )
-    parser.add_argument(
-        "--topics",
-        action="append",
-        type=not_empty,
-        metavar="REGEX",
-        help="whole names of topics on the source; may be repeated (all whose offsets are preserved)",
+    add_topics_and_execute(
+        parser, "whole names of topics on the source; may be repeated (all whose offsets are preserved)"
     )
-    parser.add_argument("--execute", action="store_true", help="carry the plan out")
     parser.add_argument(
         "--stop-at-now",
         action="store_true",
