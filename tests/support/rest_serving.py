@@ -15,6 +15,7 @@ from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.rest.worker_info import Metrics
 from sparkmirror.ui.current_view import CurrentView
+from tests.support.logger_levels import levels_restored
 from tests.support.memory_herder import MemoryHerder
 
 
@@ -72,11 +73,13 @@ def server(
     limits: TimeLimits = _USUAL,
     plugins: RealPlugins | None = None,
 ) -> Iterator[RestServer]:
+    """Levels that requests set are those of this process's loggers, for as long as it serves."""
     started = RestServer(rest, limits.protocol)
     started.bind()
-    try:
-        node = Node(herder, plugins or RealPlugins(), LogLevels(), metrics, view)
-        started.start(connect_app(node, rest, leader_found_s=limits.leader_found_s))
-        yield started
-    finally:
-        started.stop()
+    with levels_restored():
+        try:
+            node = Node(herder, plugins or RealPlugins(), LogLevels(), metrics, view)
+            started.start(connect_app(node, rest, leader_found_s=limits.leader_found_s))
+            yield started
+        finally:
+            started.stop()

@@ -5,6 +5,7 @@ import pytest
 
 from sparkmirror.connect.logger_levels import LoggerLevel, LogLevels
 from sparkmirror.domain.connect import ConnectError
+from tests.support.logger_levels import levels_restored
 
 TOP = "test_log_levels"
 
@@ -12,12 +13,10 @@ TOP = "test_log_levels"
 @pytest.fixture
 def levels() -> Iterator[LogLevels]:
     """Of three loggers of this test's own, on which nobody has set a level yet."""
-    names = (TOP, f"{TOP}.a", f"{TOP}.a.b", f"{TOP}x")
-    for name in names:
-        logging.getLogger(name).setLevel(logging.NOTSET)
-    yield LogLevels(now=lambda: 12.5)
-    for name in names:
-        logging.getLogger(name).setLevel(logging.NOTSET)
+    with levels_restored():
+        for name in (TOP, f"{TOP}.a", f"{TOP}.a.b", f"{TOP}x"):
+            logging.getLogger(name).setLevel(logging.NOTSET)
+        yield LogLevels(now=lambda: 12.5)
 
 
 def test_a_level_applies_to_the_logger_and_those_below(levels: LogLevels) -> None:
@@ -41,16 +40,9 @@ def test_reading_a_level_creates_no_logger(levels: LogLevels) -> None:
 
 
 def test_the_root_covers_all_loggers(levels: LogLevels) -> None:
-    before = {name: logging.getLogger(name).level for name in logging.Logger.manager.loggerDict}
-    root = logging.getLogger().level
-    try:
-        assert TOP in levels.set("ROOT", "ERROR")
-        assert {level.level for level in levels.all().values()} == {"ERROR"}
-        assert levels.level("root") == LoggerLevel("ERROR", 12500)
-    finally:
-        logging.getLogger().setLevel(root)
-        for name, level in before.items():
-            logging.getLogger(name).setLevel(level)
+    assert TOP in levels.set("ROOT", "ERROR")
+    assert {level.level for level in levels.all().values()} == {"ERROR"}
+    assert levels.level("root") == LoggerLevel("ERROR", 12500)
 
 
 def test_an_unknown_level_is_refused(levels: LogLevels) -> None:
