@@ -75,7 +75,7 @@ def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -
     following = known.end if found is None or is_short else found
     if is_short or looked.is_dense or end < known.target_end:
         incidents.append((TARGET_LOST, 0, following.offset))
-    elif found is None and last.stage == OPEN and known.target_end < target.start:
+    elif looked.is_vague and last.stage == OPEN:
         incidents.append((UNCERTAIN, following.offset, EVERYTHING))
     return Start(following.offset, following.epoch if rules.records_epochs else NEWEST, tuple(incidents))
 
@@ -83,18 +83,20 @@ def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -
 class _Looked(NamedTuple):
     """The end behind what the target has of an attempt, None where it has nothing that is not acknowledged.
 
-    What is `late` comes twice. `is_dense` says that records stand in the place of others that were lost.
+    What is `late` comes twice. `is_dense` says that records stand in the place of others that were lost,
+    `is_vague` that more may have been written where the log has expired.
     """
 
     end: End | None
     late: tuple[Entry, ...] = ()
     is_dense: bool = False
+    is_vague: bool = False
 
 
 def _looked_up(rules: Rules, target: Target, end: int, fenced: int, last: Record, known: _Known) -> _Looked:
     at, found = _last_end(target, last, fenced)
     if not rules.counts_offsets:
-        return _Looked(found)
+        return _Looked(found, is_vague=found is None and known.target_end < target.start)
     records = (known.end if found is None else found).records
     walked = _walked(target, end, last, known)
     is_dense = walked.is_short
@@ -102,7 +104,7 @@ def _looked_up(rules: Rules, target: Target, end: int, fenced: int, last: Record
         is_dense = is_dense or at - known.target_end < found.records - known.end.records
     if walked.late or walked.records > records:  # also behind the marker, if in order
         found = _end_behind(last.ends, walked.records)
-    return _Looked(found, walked.late, is_dense)
+    return _Looked(found, walked.late, is_dense, walked.is_vague)
 
 
 def _known_end(rules: Rules, last: Record, position: Position | None) -> _Known:
@@ -141,31 +143,34 @@ class _Walked(NamedTuple):
     """`records` precede what is `late`, which only a leader that forgot has taken.
 
     These are older attempts' batches, and of the last one those repeated, behind a hole or behind the marker.
-    `is_short` says that its batches stand in the place of records that were acknowledged.
+    `is_short` says that its batches stand in the place of records that were acknowledged, `is_vague` that
+    they do not say what had the offsets before the log's start.
     """
 
     records: int
     late: tuple[Entry, ...] = ()
     is_short: bool = False
+    is_vague: bool = False
 
 
 def _walked(target: Target, end: int, last: Record, known: _Known) -> _Walked:
-    begin = known.target_end
     records, has_hole, late = known.end.records, False, list[Entry]()
-    if begin < target.start:
-        return _Walked(records)
-    before = _unacknowledged_before(target, end, last, known)
+    expired = max(target.start - known.target_end, 0)
+    before = None if expired else _unacknowledged_before(target, end, last, known)
+    is_vague = expired > 0
     if before is not None:
         records = before
-    for entry in target.log[begin:end]:
+    for entry in target.log[max(known.target_end, target.start) : end]:
         if not is_data(entry) or entry.writer > last.writer:
             continue
-        if entry.writer == last.writer and entry.sequence == records and not has_hole:
-            records += 1
+        ahead = entry.sequence - records
+        if entry.writer == last.writer and 0 <= ahead <= expired and not has_hole:
+            is_vague = is_vague and (not expired or ahead < expired)
+            records, expired = entry.sequence + 1, 0
             continue
-        has_hole = has_hole or (entry.writer == last.writer and entry.sequence > records)
+        has_hole = has_hole or (entry.writer == last.writer and ahead > 0)
         late.append(entry)
-    return _Walked(records, tuple(late), before is not None)
+    return _Walked(records, tuple(late), before is not None, is_vague)
 
 
 def _unacknowledged_before(target: Target, end: int, last: Record, known: _Known) -> int | None:

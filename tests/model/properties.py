@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from tests.model import source_log
 from tests.model.incidents import explains_change, explains_double, explains_missing, without_cause
-from tests.model.state import Entry, Faults, State, Target, epoch_of, offset_of
+from tests.model.state import COPY, Entry, Faults, State, Target, epoch_of, offset_of
 from tests.model.target_log import is_data
 
 
@@ -134,20 +134,20 @@ def _missing(state: State, allowed: Faults) -> str | None:
 def _hidden_holes(target: Target) -> Iterator[range]:
     """Source offsets that a writer left out right before the first of its records that has not expired.
 
-    Which of its sequences stood before that can't be seen: others' entries may have had their offsets.
+    Which of its sequences stood before that can't be seen: others' entries may have had their offsets, or
+    that record itself, which a leader that forgot has taken twice.
     """
-    if not target.start:
-        return
-    seen: dict[int, Entry] = {}
+    expired: dict[int, list[Entry]] = {}
+    for entry in target.log[: target.start]:
+        if is_data(entry):
+            expired.setdefault(entry.writer, []).append(entry)
     met: set[int] = set()
-    for offset, entry in enumerate(target.log):
+    for entry in target.log[target.start :] if target.start else ():
         if not is_data(entry) or entry.writer in met:
             continue
-        if offset < target.start:
-            seen[entry.writer] = entry
-            continue
         met.add(entry.writer)
-        last = seen.get(entry.writer)
+        before = [each for each in expired.get(entry.writer, ()) if each.sequence < entry.sequence]
+        last = before[-1] if before else None
         if entry.sequence > (0 if last is None else last.sequence + 1):
             yield range(0 if last is None else offset_of(last.record) + 1, offset_of(entry.record))
 
@@ -155,11 +155,15 @@ def _hidden_holes(target: Target) -> Iterator[range]:
 def _silent_change_of_history(state: State) -> str | None:
     """Records that the source no longer has stand before others: somebody should know.
 
-    But for what a leader should have refused, as with doubles, and for what is told as perhaps written twice.
+    But for what a leader should have refused, as with doubles, for what is told as perhaps written twice, and
+    for what another attempt writes, which tells it by its next Fetch.
     """
     source, target = state.source, state.target
+    copying = {task.writer for task in state.tasks if task.phase == COPY}
     for entry in target.log[target.start :]:
-        if not is_data(entry) or entry.record in target.let_in or offset_of(entry.record) < source.start:
+        if not is_data(entry) or entry.writer in copying:
+            continue
+        if entry.record in target.let_in or offset_of(entry.record) < source.start:
             continue
         offset = offset_of(entry.record)
         is_gone = offset >= len(source.log) or source_log.epoch_at(source, offset) != epoch_of(entry.record)

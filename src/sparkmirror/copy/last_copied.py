@@ -91,15 +91,15 @@ class LastCopied(NamedTuple):
     """Copying continues at the upstream offset `end.offset`.
 
     `records` are behind the stored position, None where there is none of that attempt. `acknowledged` is
-    where the target ended before it lost records, None where it has all. `is_expired` says that nothing of
-    the attempt is left behind what is known, as far as the log still has it.
+    where the target ended before it lost records, None where it has all. `is_uncertain` says that the log has
+    expired behind what is known, and what is left of the attempt does not tell what it wrote there.
     """
 
     end: SequenceEnd
     records: int | None
     acknowledged: int | None = None
     repeated: Repeated | None = None
-    is_expired: bool = False
+    is_uncertain: bool = False
 
 
 class KnownEnd(NamedTuple):
@@ -124,12 +124,14 @@ class _Found(NamedTuple):
 class _Walked(NamedTuple):
     """So many `records` of the attempt are there in order, before what is `repeated`.
 
-    `is_short` says that the attempt's batches stand in the place of records that were acknowledged.
+    `is_short` says that the attempt's batches stand in the place of records that were acknowledged,
+    `is_vague` that they do not tell what had the offsets before the log's start.
     """
 
     records: int
     repeated: Repeated | None = None
     is_short: bool = False
+    is_vague: bool = False
 
 
 def last_copied(
@@ -164,7 +166,7 @@ def last_copied(
         None if stored is None else end.records - known.end.records if end is not None and behind else 0,
         known.target_offset if is_short else None,
         walked.repeated,
-        is_expired=end is None and last.stage is Stage.OPEN and known.target_offset < search.first,
+        is_uncertain=walked.is_vague and last.stage is Stage.OPEN,
     )
 
 
@@ -257,8 +259,10 @@ class _Search(NamedTuple):
         """
         records = 0 if found is None else found.end.records - known.end.records
         is_as_many = known.target_offset + records == log.fenced and log.offset <= log.fenced + 1
-        if known.target_offset < self.first or (is_as_many and records > _WALKED_MAX):
+        if is_as_many and records > _WALKED_MAX:
             return _Walked(known.end.records)
+        if known.target_offset < self.first:
+            return _walk(self._headers(self.first, log.offset), self.last.producer, known, is_expired=True)
         begin = self._unacknowledged_before(known)
         return _walk(self._headers(begin, log.offset), self.last.producer, known)
 
@@ -278,15 +282,19 @@ class _Search(NamedTuple):
         return min((at.base_offset for at in ahead), default=end)
 
 
-def _walk(headers: Iterator[BatchHeader], producer: ProducerId, known: KnownEnd) -> _Walked:
+def _walk(
+    headers: Iterator[BatchHeader], producer: ProducerId, known: KnownEnd, *, is_expired: bool = False
+) -> _Walked:
     """Compaction removes batches and leaves their offsets: a hole has less free ones than sequences.
 
     What was not acknowledged, and stands before the offset where it should begin, fills the place of what
-    was lost: it is no hole.
+    was lost: it is no hole. With `is_expired` the log starts behind `known`: if the first batch is not just
+    where it should be, others' entries, or the same batches, had the offsets before it.
     """
     records, begin, is_over = known.end.records, known.target_offset, False
     others = 0
     """Of the offsets from `begin` on, those that have other entries than the records counted."""
+    is_vague = is_expired
     repeated: list[BatchHeader] = []
     for header in headers:
         count = header.last_offset_delta + 1
@@ -294,21 +302,24 @@ def _walk(headers: Iterator[BatchHeader], producer: ProducerId, known: KnownEnd)
             others += count if header.base_offset >= begin else 0
             continue
         ahead = _difference(header.base_sequence, records)
+        due = records + ahead - known.end.records
         is_next = header.producer_epoch == producer.epoch and ahead >= 0 and not is_over
         if is_next and header.base_offset < known.target_offset:
-            begin, others = header.base_offset - (records + ahead - known.end.records), 0
+            begin, others = header.base_offset - due, 0
         elif header.last_offset < known.target_offset:
             continue
-        if is_next and header.base_offset - begin - others >= records + ahead - known.end.records:
+        free = header.base_offset - begin - others
+        if is_next and free >= due:
+            if is_expired:
+                begin, others, is_vague, is_expired = header.base_offset - due, 0, free > due, False
             records += ahead + count
         else:
             is_over = is_over or is_next
             others += count
             repeated.append(header)
     is_short = begin < known.target_offset
-    if not repeated:
-        return _Walked(records, None, is_short)
-    return _Walked(records, Repeated(repeated[0].base_offset, repeated[-1].last_offset), is_short)
+    there_again = Repeated(repeated[0].base_offset, repeated[-1].last_offset) if repeated else None
+    return _Walked(records, there_again, is_short, is_vague)
 
 
 def _is_earlier(header: BatchHeader, producer: ProducerId) -> bool:

@@ -26,7 +26,7 @@ _log = logging.getLogger(__name__)
 
 _EXPIRED: Final = (
     "records behind the stored position may come twice: the target's log no longer reaches back to it, "
-    "and has nothing more of the attempt before"
+    "and what is left of the attempt before does not tell what was there"
 )
 
 ClaimResults = Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]
@@ -133,10 +133,10 @@ class Succession:
         incident: Incident | None = None
         if found.acknowledged is not None:
             incident = target_truncated(plan.target, min(end, log.fenced), found.acknowledged, following)
+        elif found.is_uncertain:
+            incident = Incident(IncidentKind.NOT_READ_BACK, _EXPIRED)
         elif found.repeated is not None:
             incident = records_repeated(plan.target, *found.repeated)
-        elif found.is_expired:
-            incident = Incident(IncidentKind.NOT_READ_BACK, _EXPIRED)
         elif found.records:
             _log.info(
                 "%s: %d records behind the stored position are there already; continuing from offset %d",

@@ -198,6 +198,43 @@ def test_a_target_that_expired_past_all_that_is_known_is_told(partition: OnePart
     assert copy_of(second).incidents == {IncidentKind.NOT_READ_BACK: 1}
 
 
+def test_a_batch_taken_again_does_not_stand_for_what_has_expired_before_it(partition: OnePartition) -> None:
+    """The log starts with it: it is not where it should be, behind what was known."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    first.kill()
+    writer = stored_producer(partition).producer
+    append(partition, writer, 10, range(10, 20))
+    append(partition, writer, 20, range(20, 30))
+    partition.target.producers.forget()
+    append(partition, writer, 10, range(10, 20))
+    partition.target.delete_before(30)
+    partition.write(range(10, 30))
+    task = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(10, 20), *range(20, 30)]
+    assert copy_of(task).incidents == {IncidentKind.NOT_READ_BACK: 1}
+
+
+def test_a_hole_that_has_expired_hides_no_record(partition: OnePartition) -> None:
+    """A batch was refused: what is left has more sequences before it than there are offsets."""
+    first = partition.start()
+    partition.write(range(10))
+    partition.run_until_stored(9)
+    first.kill()
+    writer = stored_producer(partition).producer
+    append(partition, writer, 10, range(10, 12))
+    partition.target.producers.forget()
+    append(partition, writer, 20, range(20, 30))
+    partition.target.delete_before(12)
+    partition.write_batches(10, 30)
+    task = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(20, 30), *range(10, 30)]
+    assert copy_of(task).incidents == {IncidentKind.NOT_READ_BACK: 1}
+
+
 def test_what_a_frozen_attempt_writes_in_place_of_the_lost_marker_is_told(partition: OnePartition) -> None:
     """Just as many records as were lost, so no base offset tells of it: the next leader's log does."""
     first = partition.start()

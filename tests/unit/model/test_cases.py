@@ -201,6 +201,21 @@ def batch_is_taken_a_second_time(rules: Rules) -> Script:
     return script
 
 
+def batch_is_taken_a_second_time_and_those_before_expire(rules: Rules) -> Script:
+    """What is left does not tell what is there already."""
+    script = Script(rules, Faults(forget=1, resend=1, crash=1, retain=1), records=3)
+    script.resume(1)
+    script.copy(1)
+    script.do("T1 copies a batch of 1", "T1 sends again what is not answered")
+    script.arrive()
+    script.do("T1 takes an acknowledgement")
+    script.write(1)
+    script.do("the target's leader forgets the producers", "request 0 arrives")
+    script.do("the target's followers catch up", "T1 crashes", "the target's log starts at 3")
+    script.finish(2)
+    return script
+
+
 def all_that_was_acknowledged_is_lost(rules: Rules) -> Script:
     """Behind a gap, before a position is stored: the record of the ends says that it was acknowledged."""
     script = Script(rules, Faults(compact=1, truncate=1, crash=1), records=5)
@@ -267,6 +282,12 @@ CASES: Final = [
     Case(attempt_fills_the_place_of_its_records, [2, 3], {TARGET_LOST}, Rules(counts_offsets=False)),
     Case(all_that_was_acknowledged_is_lost, [3, 4], {TARGET_LOST}, Rules(records_acknowledged=False)),
     Case(batch_is_taken_a_second_time, [0, 1, 2, 1], {DOUBLED}, Rules(counts_offsets=False)),
+    Case(
+        batch_is_taken_a_second_time_and_those_before_expire,
+        [0, 1, 2, 1, 2],
+        {UNCERTAIN},
+        Rules(counts_offsets=False),
+    ),
     Case(
         fenced_batch_is_taken_and_the_source_loses_it,
         [0, 100],
