@@ -24,7 +24,7 @@ from tests.contract.copying import (
     store,
     stored,
 )
-from tests.support.broker_data import Keyed, append, delete_records, numbered
+from tests.support.broker_data import Keyed, append, configure, delete_records, numbered
 from tests.support.broker_requests import asking, stored_batches
 from tests.support.connections import connection
 from tests.support.waiting import await_value
@@ -139,6 +139,22 @@ def test_equal_records_behind_what_retention_removed_from_the_source_are_copied(
         report = watch.await_progress(topic, lambda report: report.lost > 0)
     assert report.incidents == {"records-lost": 1}
     assert report.lost == lost
+
+
+def test_what_the_target_begins_to_stamp_under_way_is_copied_once(bench: Bench, topic: str) -> None:
+    """Batches behind the stored position look different there."""
+    configure(bench.target, remote(topic), {"message.timestamp.type": "CreateTime"})
+    append(bench.source, topic, numbered(5))
+    with crashing(bench, topic):
+        bench.await_copied(topic, numbered(5))
+        known = stored(bench, topic)
+        configure(bench.target, remote(topic), {"message.timestamp.type": "LogAppendTime"})
+        append(bench.source, topic, numbered(5, 5))
+        bench.await_copied(topic, numbered(10))
+    store(bench, topic, known)
+    append(bench.source, topic, numbered(5, 10))
+    with running(bench.plan(TopicPartition(topic, 0))):
+        bench.await_copied(topic, numbered(15))
 
 
 def test_a_late_batch_of_a_dead_attempt_is_refused_before_its_successor_has_written(
