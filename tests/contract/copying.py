@@ -54,10 +54,15 @@ class Bench:
         create_topic(self.source.bootstrap_servers, SYNCS, config=compacted)
 
     def create(
-        self, topic: str, *, partitions: int = 1, target_config: Mapping[str, str] | None = None
+        self,
+        topic: str,
+        *,
+        partitions: int = 1,
+        source_config: Mapping[str, str] | None = None,
+        target_config: Mapping[str, str] | None = None,
     ) -> None:
         """Create the topic at the source and its remote topic at the target."""
-        create_topic(self.source.bootstrap_servers, topic, partitions=partitions)
+        create_topic(self.source.bootstrap_servers, topic, partitions=partitions, config=source_config)
         create_topic(
             self.target.bootstrap_servers, remote(topic), partitions=partitions, config=target_config
         )

@@ -46,6 +46,7 @@ GAP_MAX_S: Final = 0.1
 """More than records have to wait without logins."""
 WINDOWS_MAX: Final = 5
 PAUSE_S: Final = 0.005
+APPENDED: Final = {"message.timestamp.type": "LogAppendTime"}
 
 
 def known_brokers(secured: SecuredBroker, properties: Mapping[str, str], listener: str = "LOGIN") -> int:
@@ -333,7 +334,7 @@ def test_a_copy_goes_on_without_a_gap_while_sessions_end(
     plain = secured.settings("PLAINTEXT", {})
     plans = {}
     for topic, ends in {"sessions": (source, target), "no-sessions": (plain, plain)}.items():
-        secured_bench.create(topic, target_config={"message.timestamp.type": "LogAppendTime"})
+        secured_bench.create(topic, source_config=APPENDED, target_config=APPENDED)
         plans[topic] = connected(secured_bench.plan(TopicPartition(topic, 0)), *ends)
     gaps: list[float] = []
     with running(plans["sessions"]), running(plans["no-sessions"]):
@@ -370,9 +371,9 @@ def append_slowly(broker: SecuredBroker, topics: Sequence[str], first: int, seco
 
 
 def longest_delay(secured: SecuredBroker, topic: str, first: int) -> float:
-    """From where a record was made to its arrival at the target, in seconds."""
-    made, arrived = (
+    """From the source's log to the target's, in seconds. How long the producer takes is left out."""
+    there, here = (
         [record.timestamp()[1] for record in records(secured.cluster, name)][first:]
         for name in (topic, remote(topic))
     )
-    return max(end - begin for begin, end in zip(made, arrived, strict=True)) / 1000
+    return max(end - begin for begin, end in zip(there, here, strict=True)) / 1000

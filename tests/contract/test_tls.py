@@ -48,12 +48,12 @@ def stores(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> 
     encrypted = client.key_pem(KEY_PASSWORD) + client.certificate_pem()
     return {
         "PEM files": secured.known,
-        "PEM in the settings": {
+        "PEM in the settings": {  # in one line each, as in a file where a line goes on behind a backslash
             "ssl.truststore.type": "PEM",
-            "ssl.truststore.certificates": secured.authority.certificate_pem(),
+            "ssl.truststore.certificates": secured.authority.certificate_pem().replace("\n", " "),
             "ssl.keystore.type": "PEM",
-            "ssl.keystore.key": client.key_pem(KEY_PASSWORD),
-            "ssl.keystore.certificate.chain": client.certificate_pem(),
+            "ssl.keystore.key": client.key_pem(KEY_PASSWORD).replace("\n", " "),
+            "ssl.keystore.certificate.chain": client.certificate_pem().replace("\n", " "),
             "ssl.key.password": KEY_PASSWORD,
         },
         "PEM with an encrypted key": {

@@ -97,6 +97,8 @@ def _trust_store(properties: Properties, values: Values) -> Store | None:
 def _store(properties: Properties, values: Values, option: str, text: str | None) -> Store | None:
     location, password = values[f"{option}.location"], _secret(values, f"{option}.password")
     if text is None and location is None:
+        if password is not None:  # as Java, since other authorities would be trusted than the user thinks
+            raise properties.error(f"{option}.password", f"is given without {option}.location")
         return None
     kind = values.string(f"{option}.type").strip().upper()
     if kind not in _KINDS:

@@ -10,9 +10,9 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import Store
 from sparkmirror.files import NamedFile
 from sparkmirror.security import keytool
+from sparkmirror.security.pem import BEGIN, in_lines
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
-_PEM: Final = b"-----BEGIN"
 _BYTES_MAX: Final = 4 << 20
 _PBE: Final = bytes.fromhex("060a2a864886f70d010c01")
 """Begins the identifiers of PKCS12's own ciphers, in DER."""
@@ -32,11 +32,11 @@ class Keys(NamedTuple):
 def read_keys(store: Store, key_password: str | None) -> Keys:
     """Raises ConfigError naming the store's option."""
     if store.text is not None:
-        return Keys(store.text, key_password)
+        return Keys(in_lines(store.text), key_password)
     data = _read(store)
     match _kind(store, data):
         case "PEM":
-            return Keys(_text(store, data), key_password)
+            return Keys(_text(data), key_password)
         case "JKS":
             try:
                 converted = keytool.as_pkcs12(data, store.password, key_password)
@@ -50,14 +50,14 @@ def read_keys(store: Store, key_password: str | None) -> Keys:
 def read_trusted(store: Store) -> str:
     """The certificates. Raises ConfigError naming the store's option."""
     if store.text is not None:
-        return store.text
+        return in_lines(store.text)
     data = _read(store)
     match _kind(store, data):
         case "PEM":
-            return _text(store, data)
+            return _text(data)
         case "JKS":
             try:
-                return keytool.certificates(data, store.password)
+                return in_lines(keytool.certificates(data, store.password))
             except keytool.KeytoolError as error:
                 raise _refused(store, str(error)) from error
         case _:
@@ -97,7 +97,7 @@ def _read(store: Store) -> bytes:
 
 
 def _kind(store: Store, data: bytes) -> str:
-    is_pem = _PEM in data[:4096]
+    is_pem = BEGIN.encode() in data
     if is_pem != (store.kind == "PEM"):
         is_now = "a PEM file" if is_pem else "no PEM file"
         needed = "PEM" if is_pem else "JKS or PKCS12"
@@ -108,11 +108,8 @@ def _kind(store: Store, data: bytes) -> str:
     return "JKS" if data.startswith(_JKS) else "PKCS12"
 
 
-def _text(store: Store, data: bytes) -> str:
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        raise _refused(store, "It is not a text") from error
+def _text(data: bytes) -> str:
+    return in_lines(data.decode(errors="replace"))  # names beside certificates may be of any encoding
 
 
 def _keys_of_pkcs12(store: Store, data: bytes, password: str | None) -> Keys:

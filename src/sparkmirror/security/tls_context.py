@@ -52,7 +52,7 @@ def configure(context: ssl.SSLContext, settings: TlsSettings) -> None:
     if store is not None:
         try:
             context.load_verify_locations(cadata=read_trusted(store))
-        except ssl.SSLError as error:
+        except (ssl.SSLError, ValueError) as error:  # ValueError where there is none
             reason = f"It holds no usable certificate: {error}"
             raise ConfigError(f"{store.option}.location", store.location, reason) from error
     if settings.key_store is not None:

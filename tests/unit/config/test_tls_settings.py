@@ -39,3 +39,18 @@ def test_a_password_of_a_pem_store_is_refused_as_in_java(
     assert error.value.key == f"source.cluster.ssl.{store}.password"
     assert reason in error.value.reason
     assert "hush" not in str(error.value)
+
+
+@pytest.mark.parametrize("store", ["keystore", "truststore"])
+def test_a_password_without_a_store_is_refused_as_in_java(store: str) -> None:
+    """Otherwise the system's authorities would be trusted where the user thinks of a store."""
+    written = {
+        "source.cluster.alias": "A",
+        "source.cluster.bootstrap.servers": "a:9093",
+        "source.cluster.security.protocol": "SSL",
+        f"source.cluster.ssl.{store}.password": "hush",
+    }
+    with pytest.raises(ConfigError, match=rf"is given without ssl\.{store}\.location") as error:
+        client_layers.source_admin(Properties(written))
+    assert error.value.key == f"source.cluster.ssl.{store}.password"
+    assert "hush" not in str(error.value)
