@@ -101,6 +101,10 @@ class Mirror:
         """Send SIGINT to every process of the foreground group, as a terminal does."""
         os.killpg(self._running.pid, signal.SIGINT)
 
+    @property
+    def has_ended(self) -> bool:
+        return not self._running.is_alive()
+
     def wait(self, timeout_s: float) -> int:
         """Wait for the end; returns the exit code."""
         limit_s = timeout_s * patience()

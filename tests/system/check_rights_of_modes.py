@@ -6,8 +6,7 @@ once it has them. No part of `make test`: some minutes by
 """
 
 import os
-import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +15,7 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.domain.acls import AclBinding, AclOperation, PatternType
-from sparkmirror.domain.rights import Need, Right, grant_command
+from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.accounts import USER as USER_KIND
 from sparkmirror.policies.accounts import QuotaChange, QuotaEntity
@@ -32,12 +30,14 @@ from tests.support.broker_data import (
 )
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION, Mirror, running_mirror
-from tests.support.rights_page import Mode, Side, binding, grants
-from tests.support.secured_broker import USER, SecuredBroker, login, secured_broker
+from tests.support.rights_page import Mode, Side, grants
+from tests.support.secured_broker import add_scram_users, login
 from tests.support.waiting import await_value
+from tests.system.asked_rights import Needed, Sides, allow, asked_lines, foreign, grant_asked, guarded_sides
+from tests.system.connect_node import ConnectNode, group_properties, started
 
 GRANTED_WITHIN_S: Final = 200.0
-COMMAND: Final = "kafka-acls.sh"
+USER_TO_COPY: Final = "bob"
 RECORDS: Final = 10
 IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 MODES: Final[Mapping[Mode, Mapping[str, str]]] = {
@@ -48,6 +48,8 @@ MODES: Final[Mapping[Mode, Mapping[str, str]]] = {
     Mode.OTHER_NAMES: {"replication.policy.class": IDENTITY},
     Mode.QUOTAS: {"sync.quotas": "true"},
     Mode.BAD_BATCHES: {"on.bad.batch": "skip", "sync.topic.configs.enabled": "false"},
+    Mode.SHARED: {},
+    Mode.USERS: {"sync.topic.acls.enabled": "false"},
     Mode.DELETES: {"sync.topic.deletes": "true", "sync.topic.deletes.grace.seconds": "60"},
 }
 OFTEN: Final = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
@@ -77,7 +79,7 @@ class Case:
     def copy(self) -> str:
         return self.topic if self.mode is Mode.OTHER_NAMES else f"{self.near}.{self.topic}"
 
-    def rights(self, *modes: Mode) -> Iterator[tuple[Side, Right]]:
+    def rights(self, *modes: Mode) -> Iterator[Needed]:
         for grant in grants(self.near, self.far, self.topic, f"billing{self.number}"):
             if grant.mode in modes:
                 named = grant.resource._replace(
@@ -95,26 +97,10 @@ class Case:
         return {f"{flow}.{key}": value for key, value in {**written, **MODES[self.mode]}.items()}
 
 
-Sides = Mapping[Side, SecuredBroker]
-
-
 @pytest.fixture(scope="module")
 def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
-    folder = tmp_path_factory.mktemp("modes")
-    with (
-        secured_broker(folder / "source", guarded=True) as source,
-        secured_broker(folder / "target", guarded=True) as target,
-    ):
-        yield {Side.SOURCE: source, Side.TARGET: target}
-
-
-def allow(sides: Sides, rights: Iterable[tuple[Side, Right]]) -> None:
-    given: dict[Side, list[AclBinding]] = {side: [] for side in Side}
-    for side, right in rights:
-        given[side].append(binding(right, f"User:{USER}"))
-    for side, bindings in given.items():
-        with closing(Admin(connection(sides[side].cluster))) as admin:
-            assert set(admin.create_acls(bindings).values()) <= {None}
+    with guarded_sides(tmp_path_factory.mktemp("modes")) as made:
+        yield made
 
 
 def clients(case: Case, sides: Sides) -> Mapping[str, str]:
@@ -140,6 +126,8 @@ def prepare(case: Case, sides: Sides) -> None:
         with closing(Admin(connection(source))) as admin:
             wanted = QuotaChange(QuotaEntity(((USER_KIND, "bob"),)), (("consumer_byte_rate", 1000.0),))
             assert set(admin.alter_quotas([wanted]).values()) == {None}
+    if case.mode is Mode.USERS:
+        add_scram_users(source.bootstrap_servers, USER_TO_COPY)
     if case.mode is Mode.BAD_BATCHES:  # a record that the target never takes
         create_topic(target.bootstrap_servers, case.copy, config={"max.message.bytes": "1000"})
         append(source, case.topic, [(b"large", os.urandom(5000))])
@@ -147,32 +135,13 @@ def prepare(case: Case, sides: Sides) -> None:
 
 def has_worked(case: Case, sides: Sides) -> bool:
     source, target = sides[Side.SOURCE].cluster, sides[Side.TARGET].cluster
+    if case.mode is Mode.USERS:
+        with closing(Admin(connection(target))) as admin:
+            return bool(admin.credentials([USER_TO_COPY])[USER_TO_COPY])
     if case.mode is Mode.DELETES and case.topic not in topics(source):
         return case.copy not in topics(target)
     small = [record for record in keyed(source, case.topic) if len(record[1] or b"") < 1000]
     return case.copy in topics(target) and keyed(target, case.copy) == small
-
-
-def asked_lines(mirror: Mirror) -> list[str]:
-    """The commands that the log names."""
-    lines = mirror.log_text().splitlines()
-    return [line[line.index(COMMAND) :] for line in lines if COMMAND in line]
-
-
-def is_asked(side: Side, right: Right, lines: Sequence[str], sides: Sides) -> bool:
-    """Of a prefix, also for one name that begins with it: a request names no prefix."""
-    whole = grant_command(right, ".*", f".*:{sides[side].ports['LOGIN']}")
-    if right.pattern_type is PatternType.PREFIXED:
-        whole = whole.replace(f"{right.name} --resource-pattern-type prefixed", f"{right.name}.*")
-    pattern = re.compile(whole.replace("'", "") + r"(?![\w.-])")
-    return any(pattern.match(line) for line in lines)
-
-
-def foreign(case: Case, lines: Sequence[str], sides: Sides) -> list[str]:
-    """Commands for what is not listed. DESCRIBE is part of READ and others."""
-    listed = list(case.rights(Mode.DEFAULT, case.mode))
-    listed += [(side, replace(right, operation=AclOperation.DESCRIBE)) for side, right in listed]
-    return [line for line in lines if not any(is_asked(side, right, [line], sides) for side, right in listed)]
 
 
 @pytest.mark.parametrize("mode", MODES, ids=lambda mode: mode.name)
@@ -181,31 +150,60 @@ def test_a_mode_asks_for_each_of_its_rights_and_works_with_them(
 ) -> None:
     case = Case(mode, list(MODES).index(mode) + 1)
     prepare(case, sides)
-    allow(sides, case.rights(Mode.DEFAULT))
     wanted = [each for each in case.rights(mode) if each[1] != NOT_NEEDED]
+    allow(sides, set(case.rights(Mode.DEFAULT)) - set(wanted))
     source = sides[Side.SOURCE].cluster
 
     def left() -> list[str]:
-        lines = asked_lines(mirror)
-        for side, right in list(wanted):
-            seen = replace(right, operation=AclOperation.DESCRIBE)
-            if is_asked(side, seen, lines, sides):  # what is looked up first
-                allow(sides, [(side, seen)])
-            if is_asked(side, right, lines, sides):
-                allow(sides, [(side, right)])
-                wanted.remove((side, right))
+        grant_asked(wanted, asked_lines(mirror.log_text()), sides)
+        start_again(mirror)
         has_copied = has_worked(case, sides)
         if mode is Mode.DELETES and has_copied and case.topic in topics(source):
             delete_topic(source, case.topic)
             return ["its work"]
         return [*(str(right) for _, right in wanted), *([] if has_copied else ["its work"])]
 
-    with running_mirror(tmp_path / "mirror", properties_of(case, sides)) as mirror:
+    properties = properties_of(case, sides, tmp_path)
+    with running_mirror(tmp_path / "mirror", properties) as mirror:
         await_value(lambda: not left(), GRANTED_WITHIN_S, lambda: f"{left()}\n{mirror.log_text()}")
-        assert not foreign(case, asked_lines(mirror), sides)
+        assert not foreign(case.rights(Mode.DEFAULT, mode), asked_lines(mirror.log_text()), sides)
         mirror.stop()
 
 
-def properties_of(case: Case, sides: Sides) -> Mapping[str, str]:
-    clusters = {"clusters": f"{case.near}, {case.far}"}
-    return {**clusters, **REPLICATION, **clients(case, sides), **case.settings()}
+def start_again(mirror: Mirror) -> None:
+    """As Java's, a node ends without the right to its group, and a worker without those to its topics."""
+    if mirror.has_ended:
+        mirror.start()
+
+
+def properties_of(case: Case, sides: Sides, folder: Path) -> Mapping[str, str]:
+    made = {"clusters": f"{case.near}, {case.far}", **REPLICATION, **clients(case, sides), **case.settings()}
+    if case.mode is Mode.SHARED:
+        made["dedicated.mode.enable.internal.rest"] = "true"
+    if case.mode is Mode.USERS:
+        file = folder / "users.properties"
+        file.write_text(f"{USER_TO_COPY}=hush\n")
+        made[f"{case.near}->{case.far}.sync.users"] = str(file)
+    return made
+
+
+def test_a_worker_asks_for_each_of_its_rights_and_works_with_them(sides: Sides, tmp_path: Path) -> None:
+    wanted = [
+        (grant.side, right) for grant in grants() if grant.mode is Mode.WORKER for right in grant.rights
+    ]
+    listed, target = list(wanted), sides[Side.TARGET]
+    properties = group_properties(target.cluster, "connect-cluster") | login("PLAIN")
+    properties |= {f"{kind}.storage.topic": f"connect-{kind}" for kind in ("config", "offset", "status")}
+    properties["bootstrap.servers"] = f"{HOST}:{target.ports['LOGIN']}"
+    node = ConnectNode(tmp_path / "node", properties)
+
+    def left() -> list[str]:
+        grant_asked(wanted, asked_lines(node.log_text()), sides)
+        start_again(node)
+        return [str(right) for _, right in wanted]
+
+    with started([node]):
+        await_value(lambda: not left(), GRANTED_WITHIN_S, lambda: f"{left()}\n{node.log_text()}")
+        node.await_answers()
+        assert not foreign(listed, asked_lines(node.log_text()), sides)
+        node.stop()

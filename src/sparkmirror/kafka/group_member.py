@@ -13,7 +13,7 @@ from typing import Final
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import RetriableError, SparkmirrorError
+from sparkmirror.domain.errors import AuthenticationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.leader_election import (
     NOT_A_MEMBER,
@@ -144,7 +144,7 @@ class GroupMember:
                 turns = 0 if self._turn() else turns + 1
                 failures = max(0, turns - _IMMEDIATE_RETRIES_MAX)
                 self.trouble = None
-            except RetriableError as error:
+            except (RetriableError, AuthenticationError) as error:  # a login may be mended
                 self.trouble = error
                 self._disconnect()
                 failures += 1
