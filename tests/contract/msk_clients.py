@@ -15,11 +15,7 @@ from tests.support.iam_front import ACCESS_KEY, MSK_HOST, SECRET_KEY, Verifier, 
 from tests.support.secured_broker import FRONT, SecuredBroker
 
 SESSION_S: Final = 1.5
-_IAM: Final = {
-    "security.protocol": "SASL_PLAINTEXT",
-    "sasl.mechanism": "AWS_MSK_IAM",
-    "sasl.jaas.config": "software.amazon.msk.auth.iam.IAMLoginModule required;",
-}
+_IAM: Final = {"security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "AWS_MSK_IAM"}
 
 
 class _MskNetwork(SocketNetwork):
@@ -29,8 +25,10 @@ class _MskNetwork(SocketNetwork):
         return super().connect(HOST if host == MSK_HOST else host, port, settings)
 
 
-def iam(broker: SecuredBroker) -> ConnectionSettings:
-    return replace(broker.settings(FRONT, _IAM, host=MSK_HOST), network=_MskNetwork())
+def iam(broker: SecuredBroker, options: str = "") -> ConnectionSettings:
+    """`options` are those of the login module."""
+    jaas = {"sasl.jaas.config": f"software.amazon.msk.auth.iam.IAMLoginModule required {options};"}
+    return replace(broker.settings(FRONT, _IAM | jaas, host=MSK_HOST), network=_MskNetwork())
 
 
 @contextmanager

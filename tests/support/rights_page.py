@@ -41,6 +41,11 @@ class Mode(Enum):
     QUOTAS = "`sync.quotas=true`"
     USERS = "`sync.users`"
     OLD = "brokers before Kafka 2.8, and MSK with IAM"
+    MOVED_GROUPS = "`sparkmirror migrate consumers`"
+    ROLLED_BACK = "`sparkmirror migrate consumers --roll-back`"
+    MOVED_PRODUCERS = "`sparkmirror migrate producers`"
+    PROMOTED = "`sparkmirror promote`"
+    FAILED_BACK = "`sparkmirror failback`"
 
 
 class Who(Enum):
@@ -48,6 +53,7 @@ class Who(Enum):
     CHECKPOINT = "MirrorCheckpointConnector"
     HEARTBEAT = "MirrorHeartbeatConnector"
     WORKER = "the process"
+    COMMAND = "the command"
 
 
 class Resource(NamedTuple):
@@ -93,6 +99,7 @@ _CHECKED: Final = (*_STATE, Need.DESCRIBE_TOPIC_CONFIGS)
 """That a topic is compacted is checked where that matters."""
 _REMOTE: Final = (*_STATE, Need.GROW_TOPIC, Need.ALTER_TOPIC_CONFIGS)
 _BEAT: Final = (Need.CREATE_TOPIC, Need.WRITE_TOPIC)
+_BEATS: Final = "with `emit.heartbeats.enabled`"
 _ACLS: Final = "unless `sync.topic.acls.enabled=false`"
 
 
@@ -123,6 +130,10 @@ def _of_source(source: str, target: str, topic: str, group: str) -> Iterator[Gra
     yield of(Who.SOURCE, Mode.OTHER_NAMES, ids, [Need.READ_TOPIC], "if it is there")
     yield of(Who.SOURCE, Mode.QUOTAS, cluster, [Need.DESCRIBE_QUOTAS])
     yield of(Who.SOURCE, Mode.USERS, cluster, [Need.DESCRIBE_USERS])
+    back = Resource(ResourceType.TOPIC, f"mm2-migrations.{target}.internal")
+    yield of(Who.COMMAND, Mode.FAILED_BACK, back, _STATE, "where the opposite flow goes on")
+    aside = Resource(ResourceType.TOPIC, "aside")
+    yield of(Who.COMMAND, Mode.FAILED_BACK, aside, _STATE, "the topic of `--keep-aside`")
 
 
 def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
@@ -170,6 +181,16 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.SOURCE, Mode.QUOTAS, cluster, [Need.ALTER_QUOTAS])
     yield of(Who.SOURCE, Mode.USERS, cluster, [Need.ALTER_USERS])
     yield of(Who.SOURCE, Mode.OLD, cluster, [Need.NUMBER_RECORDS])
+    moves, beats = own("migrations"), Resource(ResourceType.TOPIC, "heartbeats")
+    yield of(Who.COMMAND, Mode.MOVED_GROUPS, moves, _STATE, "offsets before the move")
+    yield of(Who.COMMAND, Mode.MOVED_GROUPS, members, [Need.READ_GROUP], "commits its offsets")
+    rolled_back = [Need.READ_GROUP, Need.DELETE_GROUP]
+    yield of(Who.COMMAND, Mode.ROLLED_BACK, moves, _STATE[1:], "offsets before the move")
+    yield of(Who.COMMAND, Mode.ROLLED_BACK, members, rolled_back, "removes those that it had not")
+    yield of(Who.COMMAND, Mode.MOVED_PRODUCERS, beats, [Need.READ_TOPIC], _BEATS)
+    yield of(Who.COMMAND, Mode.PROMOTED, moves, _STATE, "which topics are promoted")
+    yield of(Who.COMMAND, Mode.PROMOTED, members, [Need.READ_GROUP], "commits its offsets")
+    yield of(Who.COMMAND, Mode.PROMOTED, beats, [Need.READ_TOPIC], _BEATS)
 
 
 def rendered() -> str:

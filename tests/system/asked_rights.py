@@ -31,12 +31,21 @@ def guarded_sides(folder: Path) -> Iterator[Sides]:
 
 
 def allow(sides: Sides, rights: Iterable[Needed]) -> None:
-    given: dict[Side, list[AclBinding]] = {side: [] for side in Side}
-    for side, right in rights:
-        given[side].append(binding(right, f"User:{USER}"))
-    for side, bindings in given.items():
+    for side, bindings in _by_side(rights):
         with closing(Admin(connection(sides[side].cluster))) as admin:
             assert set(admin.create_acls(bindings).values()) <= {None}
+
+
+def take_back(sides: Sides, rights: Iterable[Needed]) -> None:
+    for side, bindings in _by_side(rights):
+        with closing(Admin(connection(sides[side].cluster))) as admin:
+            assert set(admin.delete_acls(bindings).values()) <= {None}
+
+
+def _by_side(rights: Iterable[Needed]) -> Iterator[tuple[Side, list[AclBinding]]]:
+    every = list(rights)
+    for side in Side:
+        yield side, [binding(right, f"User:{USER}") for at, right in every if at is side]
 
 
 def seen(needed: Needed) -> Needed:

@@ -29,7 +29,7 @@ from tests.support.broker_data import (
     topics,
 )
 from tests.support.connections import connection
-from tests.support.mirror import REPLICATION, Mirror, running_mirror
+from tests.support.mirror import REPLICATION, STOP_TIMEOUT_S, Mirror, running_mirror
 from tests.support.rights_page import Mode, Side, grants
 from tests.support.secured_broker import add_scram_users, login
 from tests.support.waiting import await_value
@@ -41,6 +41,7 @@ USER_TO_COPY: Final = "bob"
 RECORDS: Final = 10
 IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 MODES: Final[Mapping[Mode, Mapping[str, str]]] = {
+    Mode.USERS: {"sync.topic.acls.enabled": "false"},  # first, as the others have such rights on the cluster
     Mode.LAG: {"lag.group.id": "mirror-lag"},
     Mode.TRANSACTIONS: {},
     Mode.SYNCED_ACLS: {"sync.acls.delete": "true"},
@@ -49,7 +50,6 @@ MODES: Final[Mapping[Mode, Mapping[str, str]]] = {
     Mode.QUOTAS: {"sync.quotas": "true"},
     Mode.BAD_BATCHES: {"on.bad.batch": "skip", "sync.topic.configs.enabled": "false"},
     Mode.SHARED: {},
-    Mode.USERS: {"sync.topic.acls.enabled": "false"},
     Mode.DELETES: {"sync.topic.deletes": "true", "sync.topic.deletes.grace.seconds": "60"},
 }
 OFTEN: Final = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
@@ -173,6 +173,7 @@ def test_a_mode_asks_for_each_of_its_rights_and_works_with_them(
 def start_again(mirror: Mirror) -> None:
     """As Java's, a node ends without the right to its group, and a worker without those to its topics."""
     if mirror.has_ended:
+        mirror.wait(STOP_TIMEOUT_S)
         mirror.start()
 
 

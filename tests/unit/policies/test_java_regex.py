@@ -202,6 +202,14 @@ def test_prefix_pattern_matches_names_with_the_prefix(prefix: str, suffix: str, 
     assert bool(pattern.fullmatch(topic)) == expected
 
 
+@given(st.text("ab1.\\*+?{}[]()|^$-&,:<=!09dpPQExNkR# \né", max_size=40), st.text("ab1.\n", max_size=30))
+def test_any_text_is_matched_or_refused_soon(pattern: str, name: str) -> None:
+    before = time.process_time()
+    with suppress(ConfigError):
+        compile_list([pattern], "topics").fullmatch(name)
+    assert time.process_time() - before < 2
+
+
 def test_a_match_that_takes_too_long_ends_in_an_error_that_names_option_pattern_and_name() -> None:
     pattern = compile_list(["orders", "(.|.)*[!?]"], "topics")
     assert pattern.fullmatch("orders!")
