@@ -1,10 +1,18 @@
 """A node whose login is refused for a while is no member of its group, and takes part again afterwards."""
 
+import logging
 from pathlib import Path
 from typing import Final
 
+import pytest
+
+from sparkmirror.clusters.ports import HOST
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.kafka.worker_group import GroupOptions, WorkerGroup
+from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows
 from tests.support.secured_broker import SecuredBroker, add_scram_users, login
 from tests.support.waiting import await_value
 
@@ -41,3 +49,31 @@ def test_a_node_takes_part_again_when_its_login_is_mended(secured: SecuredBroker
         assert group.failure is None
     finally:
         group.leave()
+
+
+def test_why_a_shared_flow_runs_nowhere_is_told_once(
+    secured: SecuredBroker, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    written = {f"B.{key}": value for key, value in login("PLAIN", password="wrong").items()}
+    written |= {"clusters": "A, B", "A.bootstrap.servers": "a:9092", "A->B.enabled": "true"}
+    written["B.bootstrap.servers"] = f"{HOST}:{secured.ports['LOGIN']}"
+    (flow,) = [flow for flow in MirrorMakerConfig(Properties(written), {}).flows() if flow.flow.target == "B"]
+
+    def make(_: FlowSettings) -> FlowRun:
+        raise AssertionError
+
+    shared = SharedFlows([flow_settings(flow)], make)
+    shared.start()
+    try:
+
+        def told() -> list[str]:
+            shared.check()
+            return [each for each in caplog.messages if "its group can't be reached: " in each]
+
+        await_value(lambda: bool(told()), WAIT_S, lambda: caplog.text)
+        shared.check()
+        assert len(told()) == 1
+        assert "refused the login of alice by PLAIN" in told()[0]
+    finally:
+        shared.stop()

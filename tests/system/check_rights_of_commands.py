@@ -151,7 +151,7 @@ def said_until_done(moved: Moved, added: Sequence[Needed], step: Step) -> str:
     """With each right that it asks for."""
     command = [COMMAND, *step.words, str(moved.mirror.file), *step.options]
     left, said = list(added), ""
-    for _ in range(len(added) + 1):
+    for _ in range(2 * len(added) + 1):  # to describe it may be asked for first
         ran = subprocess.run(command, capture_output=True, text=True, timeout=ENDS_WITHIN_S, check=False)
         said += ran.stdout + ran.stderr
         if ran.returncode == 0:

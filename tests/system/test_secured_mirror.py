@@ -25,7 +25,7 @@ from tests.support.connections import connection
 from tests.support.mirror import COMMAND, REPLICATION, running_mirror
 from tests.support.rights_page import Mode, Side, binding, grants
 from tests.support.secured_broker import CLIENT, LOGIN_PASSWORD, USER, SecuredBroker, login, secured_broker
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 from tests.system.consumer_groups import commit, committed
 
 COPIED_WITHIN_S: Final = 60.0
@@ -133,12 +133,12 @@ def test_secured_clusters_are_mirrored_planned_and_verified_with_least_rights(tm
             assert not [line for line in lines if holds_a_secret(line)]
             mirror.stop()
             assert not holds_a_secret(mirror.log_text() + mirror.spark_log.read_text())
-            for command in ("verify", "plan"):
+            for words in (["verify"], ["plan"], ["migrate", "consumers", "--group", GROUP, "--dry-run"]):
                 ran = subprocess.run(
-                    [COMMAND, command, str(mirror.file)],
+                    [COMMAND, *words, str(mirror.file)],
                     capture_output=True,
                     text=True,
-                    timeout=ENDS_WITHIN_S,
+                    timeout=ENDS_WITHIN_S * patience(),
                     check=False,
                 )
                 assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_log import LogOnce, flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.errors import SparkmirrorError
@@ -104,13 +104,14 @@ class _SharedFlow:
         self.run: FlowRun | None = None
         self._make = make
         self._log = flow_log(__name__, flow.flow)
-        self._said = ""
+        self._troubles = LogOnce(self._log)
         self.group = WorkerGroup(flow.worker_client, flow.worker.group(spreads=True), node, lambda _: None)
 
     def check(self) -> None:
         if self.group.failure is not None:
             raise SparkmirrorError(f"{self.flow.flow}: {self.group.failure}")
-        self._tell(str(self.group.trouble or ""))
+        trouble = self.group.trouble  # without its group no node runs the flow
+        self._troubles.log([] if trouble is None else [f"its group can't be reached: {trouble}"])
         leads = self.group.membership.is_leader
         if leads and self.run is None:
             self._log.info("runs on this node")
@@ -120,9 +121,3 @@ class _SharedFlow:
             self._log.info("does not run on this node any more")
             ended, self.run = self.run, None
             end_flows([ended])
-
-    def _tell(self, trouble: str) -> None:
-        """Once, as long as it is the same: without its group no node runs the flow."""
-        if trouble and trouble != self._said:
-            self._log.warning("its group can't be reached: %s", trouble)
-        self._said = trouble
