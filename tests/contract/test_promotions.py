@@ -1,5 +1,6 @@
 """Copies with preserved offsets become the originals: nothing of the flow is written there any more."""
 
+import json
 import re
 import threading
 import time
@@ -15,7 +16,10 @@ import pytest
 from sparkmirror.batches.filler import filler_batch
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
+from sparkmirror.cli.main import main
 from sparkmirror.cli.migrate.command import choose_flow
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import FencedError, KafkaError
@@ -39,6 +43,7 @@ from sparkmirror.storage.promotions import (
     promotion_record,
     read_promotions,
 )
+from sparkmirror.verify.flow_contents import flow_contents
 from tests.contract.copying import (
     CONNECTOR,
     POSITIONS,
@@ -223,6 +228,35 @@ def test_a_promoted_topic_gets_nothing_of_the_flow_any_more(
     verify = next(step for step in again.found.steps() if step.name == "verify")
     assert f"these have more on near, which is not on far: {topic}-0 (3 offsets)" in verify.text
     assert ends(bench, topic)[1] == 26, "nothing is fenced again"
+
+
+def test_a_promoted_topic_has_no_lag_and_is_not_compared(
+    bench: Bench, topic: str, access: FlowAccess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    append(bench.source, topic, numbered(20))
+    with running(plan_of(bench, topic), fenced_pause_s=0.3):
+        await_copied(bench, topic, 20)
+        assert promote(access, topic).failure is None
+    append(bench.source, topic, numbered(3, 100))
+    append(bench.target, remote(topic), numbered(5, 20))
+    file = tmp_path / "mm2.properties"
+    lag = ["lag", str(file), "--topic", topic]
+    assert main(lag) == 0
+    text = "near->far: nothing is left to copy\n" + f"  {topic}: promoted, parted at offset 20\n"
+    assert capsys.readouterr().out == text
+    assert main([*lag, "-o", "json"]) == 0
+    (found,) = json.loads(capsys.readouterr().out)
+    assert (found["records"], found["partitions"]) == (0, [])
+    assert found["promoted"] == {topic: {"state": "promoted", "partings": {"0": 20}}}
+    main(["status", str(file)])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert ["near->far", topic, "1", "-", *["promoted,", "parted", "at", "offset", "20"]] in rows
+    (flow,) = mirroring_flows(file, read_mirror_maker_file(file).flows)
+    contents = flow_contents(*flow, None)
+    assert not contents.mirrored
+    assert [(each.plan.source.topic, each.why) for each in contents.promoted] == [
+        (topic, "promoted, parted at offset 20")
+    ]
 
 
 def test_a_gap_at_the_end_is_filled_and_is_the_fence(

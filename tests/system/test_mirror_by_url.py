@@ -15,6 +15,7 @@ from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.metrics.looks import ConnectorLook, StandingLook
 from sparkmirror.storage.progress import PartitionState
+from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
 from tests.support.certificates import authority, issued
@@ -70,6 +71,20 @@ def test_the_exit_code_tells_whether_it_has_caught_up(
     assert printed(capsys, ["lag", url, "--max-records", "70"], 0)
     assert printed(capsys, ["lag", url, "--max-seconds", "89"], 1)
     assert printed(capsys, ["lag", url, "--max-seconds", "90"], 0)
+
+
+def test_promoted_topics_are_named_and_have_no_lag(
+    mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    promoted = {"orders": Promotion(Stage.PROMOTED, 1, b"", {0: Parting(900, 905), 1: Parting(7, 7)})}
+    mirror.looks = [source(behind("orders", 0, 70, 5), look("pages"), promoted=promoted)]
+    assert printed(capsys, ["lag", url], 0) == (
+        "a->b: caught up, 1 partitions\n  orders: promoted, parted at offsets 0: 900, 1: 7\n"
+    )
+    rows = printed(capsys, ["status", url], 0)
+    assert "orders  2           -    promoted, parted at offsets 0: 900, 1: 7" in rows
+    (flow,) = json.loads(printed(capsys, ["status", url, "-o", "json"], 0))
+    assert (flow["lag_records"], flow["promoted"]["orders"]["partings"]) == (0, {"0": 900, "1": 7})
 
 
 def test_what_is_unknown_is_no_lag_of_0(mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]) -> None:

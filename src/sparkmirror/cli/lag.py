@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -25,6 +26,7 @@ from sparkmirror.domain.quantities import as_time
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_lag import FlowLag, LagLimit, LagReader, PartitionLag
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.storage.promotions import Promotions, promotions_json
 
 _CAUGHT_UP: Final = 0
 _BEHIND: Final = 1
@@ -37,7 +39,7 @@ Prints how many records of each flow are not on its target yet. Changes nothing.
 
 Of a FILE, by the offsets of both clusters: of this mirror or Java's, which may be running or not. sparkmirror
 stores a position once a second, Java once a minute (offset.flush.interval.ms): what it has copied since
-counts as missing.
+counts as missing. Topics that are promoted (sparkmirror promote) have no lag, and are named.
 
 Of a URL or a context, as the mirror that runs there says it: a worker, `run --http` or `watch`. It needs no
 access to Kafka, and is as of the last second.
@@ -192,12 +194,14 @@ def _waiting(found: Sequence[FlowLag], limit: LagLimit) -> str:
 def _exit_code(found: Sequence[FlowLag], limit: LagLimit) -> int:
     if any(lag.beyond(limit) for lag in found):
         return _BEHIND
-    return _UNKNOWN if any(lag.unknown or not lag.partitions for lag in found) else _CAUGHT_UP
+    is_known = all(not lag.unknown and (lag.partitions or lag.promoted) for lag in found)
+    return _CAUGHT_UP if is_known else _UNKNOWN
 
 
 def _show(lag: FlowLag, limit: LagLimit) -> None:
     """A line for the flow, and a table of the partitions that are behind or unknown, the worst first."""
     _write(f"{lag.flow}: {_summary(lag, limit)}")
+    _show_promoted(lag.promoted)
     listed = [*lag.unknown, *lag.beyond(limit)]
     if not listed:
         return
@@ -208,8 +212,17 @@ def _show(lag: FlowLag, limit: LagLimit) -> None:
         _write(f"  and {len(listed) - _SHOWN_MAX:,} more; -o json has all")
 
 
+def _show_promoted(promoted: Promotions) -> None:
+    for topic, each in islice(sorted(promoted.items()), _SHOWN_MAX):
+        _write(f"  {topic}: {each}")
+    if len(promoted) > _SHOWN_MAX:
+        _write(f"  and {len(promoted) - _SHOWN_MAX:,} more that are promoted; -o json has all")
+
+
 def _summary(lag: FlowLag, limit: LagLimit) -> str:
     if not lag.partitions:
+        if lag.promoted:
+            return "nothing is left to copy"
         return lag.why or "no topic that it mirrors has such a name"
     behind, unknown, all_of_them = len(lag.beyond(limit)), len(lag.unknown), len(lag.partitions)
     if not behind and not unknown:
@@ -251,6 +264,7 @@ def _to_json(lag: FlowLag) -> dict[str, Any]:
             }
             for each in lag.partitions
         ],
+        "promoted": promotions_json(lag.promoted),
     }
 
 

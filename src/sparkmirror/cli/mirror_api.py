@@ -3,6 +3,7 @@
 import argparse
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 from sparkmirror.cli.contexts import access_of
@@ -10,6 +11,7 @@ from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, Co
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
+from sparkmirror.storage.promotions import Parting, Promotion, Promotions, Stage
 from sparkmirror.view.view_json import SIZE_MAX
 from sparkmirror.view.words import Word
 
@@ -38,7 +40,7 @@ class SeenPartition(NamedTuple):
 
 
 class SeenFlow(NamedTuple):
-    """As `view.values.FlowView`; `partitions` come worst first."""
+    """As `view.values.FlowView`; `partitions` come worst first, without those of `promoted` topics."""
 
     flow: Flow
     state: SeenState
@@ -46,6 +48,7 @@ class SeenFlow(NamedTuple):
     heartbeat_age_s: float | None
     report_age_s: float | None
     node: str
+    promoted: Promotions = MappingProxyType({})
 
 
 class MirrorApi:
@@ -67,7 +70,7 @@ class MirrorApi:
             for page in range(2, pages + 1):
                 partitions |= {it.source: it for it in self._parsed(name, page).flow.partitions}
             if len(partitions) == total:
-                return found.flow._replace(partitions=list(partitions.values()))
+                return _parted(found.flow._replace(partitions=list(partitions.values())))
         raise ConnectUnreachableError(
             f"{self._rest.url}: partitions of {name} come and go while they are read"
         )
@@ -112,7 +115,8 @@ class UrlLagReader:
         seen = self._api.flow(self._flow)
         partitions = [_lag(it) for it in seen.partitions if self._is_wanted(it.source.topic)]
         why = None if seen.partitions else _said(seen.state)
-        return FlowLag(seen.flow, sorted(partitions), why=why)
+        promoted = {topic: each for topic, each in seen.promoted.items() if self._is_wanted(topic)}
+        return FlowLag(seen.flow, sorted(partitions), why=why, promoted=promoted)
 
 
 def wanted_flows(api: MirrorApi, url: str, wanted: Sequence[str] | None) -> list[str]:
@@ -149,6 +153,17 @@ def _answer(content: Json) -> _Answer:
         str(content["node"]),
     )
     return _Answer(seen, int(page["pages"]), int(page["total"]))
+
+
+def _parted(flow: SeenFlow) -> SeenFlow:
+    """Promoted topics apart from the others."""
+    partings: dict[str, dict[int, Parting]] = {}
+    for it in flow.partitions:
+        if it.state.word is Word.PROMOTED:
+            partings.setdefault(it.source.topic, {})[it.source.partition] = Parting(it.position or 0, None)
+    promoted = {topic: Promotion(Stage.PROMOTED, 0, b"", each) for topic, each in partings.items()}
+    left = [it for it in flow.partitions if it.state.word is not Word.PROMOTED]
+    return flow._replace(partitions=left, promoted=promoted)
 
 
 def _flow_name(flow: Json) -> Flow:

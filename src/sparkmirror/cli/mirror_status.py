@@ -11,6 +11,7 @@ from sparkmirror.cli.connectors.views import View, show
 from sparkmirror.cli.connectors.watch import watch
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
+from sparkmirror.cli.promoted_rows import SHOWN_MAX, last_rows
 from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.quantities import counted
@@ -18,11 +19,11 @@ from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_lag import PartitionLag
 from sparkmirror.migrate.flow_status import FlowState, FlowStatus, StatusReader
 from sparkmirror.migrate.steps import some_of
+from sparkmirror.storage.promotions import promotions_json
 
 _WELL: Final = 0
 _NOT_WELL: Final = 1
 _UNKNOWN: Final = 2
-_SHOWN_MAX: Final = 20
 
 
 def run(arguments: argparse.Namespace, file: Path) -> int:
@@ -73,6 +74,7 @@ def to_json(status: FlowStatus) -> dict[str, Any]:
         "failed": {str(partition): error for partition, error in sorted(status.failed.items())},
         "retrying": {str(partition): error for partition, error in sorted(status.retrying.items())},
         "groups": dict(sorted(status.groups.items())),
+        "promoted": promotions_json(lag.promoted),
     }
 
 
@@ -98,7 +100,7 @@ def _records(partitions: Sequence[PartitionLag]) -> int | None:
 
 def _topic_rows(status: FlowStatus) -> Iterator[tuple[str, ...]]:
     flow, topics = str(status.lag.flow), _topics(status)
-    for topic, partitions in topics[:_SHOWN_MAX]:
+    for topic, partitions in topics[:SHOWN_MAX]:
         records = _records(partitions)
         yield (
             flow,
@@ -107,8 +109,7 @@ def _topic_rows(status: FlowStatus) -> Iterator[tuple[str, ...]]:
             "?" if records is None else f"{records:,}",
             _topic_state(status, topic, records),
         )
-    if len(topics) > _SHOWN_MAX:
-        yield (flow, f"… and {len(topics) - _SHOWN_MAX:,} more, see -o json", "", "", "")
+    yield from last_rows(flow, len(topics), status.lag.promoted)
 
 
 def _topic_state(status: FlowStatus, topic: str, records: int | None) -> str:
@@ -127,9 +128,9 @@ def _topic_state(status: FlowStatus, topic: str, records: int | None) -> str:
 def _notes(status: FlowStatus) -> Iterator[str]:
     lag = status.lag
     yield f"{lag.flow}: {status.state}, {', '.join(_facts(status))}"
-    for partition, error in [*status.failed.items(), *status.retrying.items()][:_SHOWN_MAX]:
+    for partition, error in [*status.failed.items(), *status.retrying.items()][:SHOWN_MAX]:
         yield f"  {partition}: {error}"
-    for each in lag.unknown[:_SHOWN_MAX]:
+    for each in lag.unknown[:SHOWN_MAX]:
         yield f"  {each.source}: {each.why}"
     if status.groups:
         names = some_of(sorted(status.groups))
@@ -147,6 +148,8 @@ def _facts(status: FlowStatus) -> Iterator[str]:
         yield f"last heartbeat {status.heartbeat_age_s:,.0f} s ago"
     elif status.heartbeat_interval_s < float("inf"):
         yield "no heartbeat"
+    if lag.promoted:
+        yield f"{counted(len(lag.promoted), 'topic')} promoted"
     if status.is_stopped:
         yield "its connector was stopped in order"
     elif status.driver is not None:

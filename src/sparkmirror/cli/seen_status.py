@@ -9,12 +9,13 @@ from sparkmirror.cli.connectors.rest_commands import print_error
 from sparkmirror.cli.connectors.views import View, show
 from sparkmirror.cli.connectors.watch import watch
 from sparkmirror.cli.mirror_api import MirrorApi, SeenFlow, SeenPartition, rest_of, wanted_flows
+from sparkmirror.cli.promoted_rows import SHOWN_MAX, last_rows
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.quantities import counted
+from sparkmirror.storage.promotions import promotions_json
 from sparkmirror.view.words import Word, severity, worst_of
 
-_SHOWN_MAX: Final = 20
-_WELL: Final = (Word.CAUGHT_UP, Word.CATCHING_UP, Word.FALLING_BEHIND)
+_WELL: Final = (Word.CAUGHT_UP, Word.CATCHING_UP, Word.FALLING_BEHIND, Word.PROMOTED)
 WELL: Final = 0
 NOT_WELL: Final = 1
 UNKNOWN: Final = 2
@@ -67,6 +68,7 @@ def to_json(flow: SeenFlow) -> Mapping[str, Any]:
         ],
         "failed": _errors(flow, Word.NEEDS_A_PERSON),
         "retrying": _errors(flow, Word.RETRYING),
+        "promoted": promotions_json(flow.promoted),
     }
 
 
@@ -95,12 +97,11 @@ def _records(partitions: Sequence[SeenPartition]) -> int | None:
 
 def _rows(flow: SeenFlow) -> Iterator[tuple[str, ...]]:
     name, topics = str(flow.flow), _topics(flow)
-    for topic, partitions in topics[:_SHOWN_MAX]:
+    for topic, partitions in topics[:SHOWN_MAX]:
         records = _records(partitions)
         lag = "?" if records is None else f"{records:,}"
         yield name, topic, str(len(partitions)), lag, _word(partitions).value
-    if len(topics) > _SHOWN_MAX:
-        yield name, f"… and {len(topics) - _SHOWN_MAX:,} more, see -o json", "", "", ""
+    yield from last_rows(name, len(topics), flow.promoted)
 
 
 def _notes(flow: SeenFlow) -> Iterator[str]:
@@ -114,5 +115,5 @@ def _notes(flow: SeenFlow) -> Iterator[str]:
     why = flow.state.error or flow.state.advice
     if why and not bad and flow.state.word not in _WELL:
         yield f"  {why}"
-    for it in bad[:_SHOWN_MAX]:
+    for it in bad[:SHOWN_MAX]:
         yield f"  {it.source}: {it.state.error}"

@@ -14,6 +14,7 @@ from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.storage.events import Event
 from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.promotions import Promotion, Promotions
 from sparkmirror.storage.verified import Verified
 
 ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
@@ -47,7 +48,7 @@ class PartitionLook(NamedTuple):
     `task` and `byte_rate` are None where nobody reports them. `slack_s` is how old the position may be.
     `error_for_s` is the age of the report's error; `quiet_since` when the source's end was first seen to be
     where it is, of the clock of `SourceLook.now`. None where there is none, or nothing is known. `is_silent`:
-    the present copy job has not reported it.
+    the present copy job has not reported it. `promotion` is that of its topic, which no task copies then.
     """
 
     source: TopicPartition
@@ -65,6 +66,7 @@ class PartitionLook(NamedTuple):
     incidents: Mapping[str, int] = _NONE
     lost: int = 0
     slack_s: float = 0.0
+    promotion: Promotion | None = None
 
 
 class ClusterLook(NamedTuple):
@@ -161,6 +163,7 @@ class SourceLook(ConnectorLook):
     `now` is the time of the look, of any clock. `is_observed`: it is told from Kafka alone, and
     `position_age_s` since when the mirror has stored its last position. `slots` of Spark were there for its
     tasks when they were assigned last. `verify` is a comparison that this process makes, or made last.
+    `promoted` topics are copied no more, whether they are still assigned or not.
     """
 
     partitions: Sequence[PartitionLook] | None = None
@@ -176,6 +179,7 @@ class SourceLook(ConnectorLook):
     events: EventsLook | None = None
     slots: int | None = None
     verify: VerifyLook | None = None
+    promoted: Promotions = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

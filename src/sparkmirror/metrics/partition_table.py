@@ -22,6 +22,7 @@ T = TypeVar("T")
 
 NAN: Final = float("nan")
 NOT_REPORTED: Final = 0.0
+PROMOTED: Final = -1.0
 _STATES: Final = (PartitionState.RUNNING, PartitionState.RETRYING, PartitionState.FAILED)
 CODES: Final[Mapping[PartitionState, float]] = {state: at for at, state in enumerate(_STATES, 1)}
 
@@ -29,8 +30,9 @@ CODES: Final[Mapping[PartitionState, float]] = {state: at for at, state in enume
 class Columns(NamedTuple):
     """As the fields of `PartitionLook`, a number for each partition; NaN where that has None.
 
-    `state` is in `CODES`. `lag` is NaN as well where a partition reports an error and no lag: who reports an
-    error may not know of newer records. `moved_s` and `closed` are those of its motion.
+    `state` is in `CODES`, NOT_REPORTED or PROMOTED. `lag` is NaN as well where a partition reports an error
+    and no lag: who reports an error may not know of newer records. `moved_s` and `closed` are those of its
+    motion.
     """
 
     task: Numbers
@@ -92,6 +94,10 @@ class PartitionTable(Rows[PartitionLook]):
         self.latencies = latencies
         """Those of the partitions that have some."""
 
+    def of(self, rows: Sequence[int]) -> "PartitionTable":
+        """Some of its rows."""
+        return table_of([self[row] for row in rows])
+
 
 def table_of(looks: Sequence[PartitionLook]) -> PartitionTable:
     """A table of looks that are there already."""
@@ -121,9 +127,15 @@ def _numbers(look: PartitionLook) -> tuple[float, ...]:
     of = Columns._fields
     values = {
         **{name: getattr(look, name) for name in of if name in PartitionLook._fields},
-        "state": NOT_REPORTED if look.report is None else CODES[look.report.state],
-        "lag": known_lag(look.report),
+        "state": _state(look),
+        "lag": known_lag(look.report) if look.promotion is None else 0,
         "moved_s": moved_s,
         "closed": closed,
     }
     return tuple(NAN if values[name] is None else float(values[name]) for name in of)
+
+
+def _state(look: PartitionLook) -> float:
+    if look.promotion is not None:
+        return PROMOTED
+    return NOT_REPORTED if look.report is None else CODES[look.report.state]

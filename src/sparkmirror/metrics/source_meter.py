@@ -42,8 +42,8 @@ class SourceMeter:
         self._rows: SourceRows | None = None
         self._lock = threading.Lock()
 
-    def take(self, reports: Iterable[PartitionProgress], job_epoch: JobEpoch | None, now: float) -> None:
-        """Take the latest report of every partition; one that was taken before costs nothing."""
+    def take(self, reports: Collection[PartitionProgress], job_epoch: JobEpoch | None, now: float) -> None:
+        """Take the latest report of every partition that is mirrored; one taken before costs nothing."""
         with self._lock:
             self._job_epoch, self._taken_at = job_epoch, now
             for report in reports:
@@ -55,7 +55,7 @@ class SourceMeter:
                     self._count_totals(report, partition.report)
                     partition.take(report, now)
             if self._history.is_due(now):
-                self._history.note(self._totals(now), now)
+                self._history.note(self._totals(reports, now), now)
 
     def _count_totals(self, report: PartitionProgress, before: PartitionProgress | None) -> None:
         if before is not None and is_restarted(report, before):
@@ -65,8 +65,9 @@ class SourceMeter:
         if report.incidents or report.lost:
             self._with_incidents.add(report.source)
 
-    def _totals(self, now: float) -> Totals:
-        known = list(self._partitions.values())
+    def _totals(self, reports: Collection[PartitionProgress], now: float) -> Totals:
+        """With the lag of these partitions alone: one that is mirrored no more keeps the lag that it had."""
+        known = [self._partitions[report.source] for report in reports]
         lags = [lag for partition in known if (lag := partition.lag) is not None]
         ages = [age for partition in known if (age := partition.lag_s(now)) is not None]
         return Totals(

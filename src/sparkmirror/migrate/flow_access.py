@@ -10,6 +10,8 @@ from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow
+from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.promotions import PromotionsReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +72,14 @@ class FlowAccess:
                 checkpoints=checkpoint.checkpoints_consumer,
                 admin_plugins=checkpoint.admin_plugins,
             ),
+        )
+
+    def promotions_reader(self) -> PromotionsReader:
+        return PromotionsReader(
+            self.positions,
+            self.flow.source,
+            owner_of(self.positions_topic, self.connector),
+            is_preserving=self.source.preserved_topics is not None,
         )
 
     @property

@@ -5,7 +5,7 @@ So it is told of any mirror, Java's too, and of one that does not run. Java stor
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
@@ -15,6 +15,7 @@ from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_offsets import FlowOffsets, existing_offsets
 from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.oldest_records import oldest_records_ms
+from sparkmirror.storage.promotions import Promotions
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
 AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"
@@ -55,13 +56,15 @@ class LagLimit(NamedTuple):
 class FlowLag:
     """`stored_ms` is when the last position was stored, in epoch ms; None without any.
 
-    `why` tells why there are no partitions, where it is not because no topic is wanted.
+    `why` tells why there are no partitions, where it is not because no topic is wanted. Of `promoted` topics
+    nothing is copied any more, so they have no lag.
     """
 
     flow: Flow
     partitions: Sequence[PartitionLag]
     stored_ms: int | None = None
     why: str | None = None
+    promoted: Promotions = field(default_factory=dict)
 
     @property
     def records(self) -> int:
@@ -101,6 +104,7 @@ class LagReader:
         self._reads_errors = reads_errors
         self._is_wanted = is_wanted
         self._offsets = FlowOffsets(access)
+        self._promotions = access.promotions_reader()
 
     def close(self) -> None:
         self._offsets.close()
@@ -108,8 +112,12 @@ class LagReader:
     def read(self) -> FlowLag:
         """Raises KafkaError."""
         offsets = self._offsets
+        every = self._promotions.read()
+        promoted = {topic: each for topic, each in every.items() if self._is_wanted(topic)}
         mirrored = {
-            each.source: each.target_topic for each in mirrored_partitions(self._access, self._is_wanted)
+            each.source: each.target_topic
+            for each in mirrored_partitions(self._access, self._is_wanted)
+            if each.source.topic not in promoted
         }
         sources = list(mirrored)
         offsets.read(sources)
@@ -133,7 +141,7 @@ class LagReader:
             found.append(PartitionLag(partition, end, mirrored_to, records, why, target_topic=target))
         if self._reads_ages:
             found = self._with_ages(found, begins)
-        return FlowLag(self._access.flow, found, offsets.stored_ms)
+        return FlowLag(self._access.flow, found, offsets.stored_ms, promoted=promoted)
 
     def _with_ages(
         self, found: Sequence[PartitionLag], begins: Mapping[TopicPartition, int | None]

@@ -103,7 +103,14 @@ class SourceRun:
         self._history = EventHistory(on.flow, on.worker_client)
         self.verifying = Verifying(on, connector)
         log = flow_log(__name__, on.flow, connector.name)
-        self._progress = ProgressWatch(on.flow, reader, connector.name, self._is_copying, self._events.note)
+        self._progress = ProgressWatch(
+            on.flow,
+            reader,
+            connector.name,
+            self._is_copying,
+            self._events.note,
+            is_promoted=lambda topic: topic in self._source.promotions,
+        )
         self._clusters = [
             ClusterWatch(on.flow, on.flow.source, connector.source_admin, note=self._events.note),
             ClusterWatch(on.flow, on.flow.target, connector.target_admin, note=self._events.note),
@@ -173,6 +180,7 @@ class SourceRun:
             events=self._history.look(),
             slots=source.slots,
             verify=self.verifying.look(),
+            promoted=source.promotions,
         )
         return self._progress.meter.look(of, assignment, time.monotonic())
 

@@ -37,13 +37,16 @@ class ProgressWatch:
         connector: ConnectorName,
         is_copying: Callable[[], bool] = lambda: True,
         note: Note = no_note,
+        *,
+        is_promoted: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`reader` is closed when `thread` ends. No report is missed before `is_copying`: Spark may start.
 
-        `note` gets the events.
+        `note` gets the events. The last reports of a topic that `is_promoted` count no more.
         """
         self._note = note
         self._is_copying = is_copying
+        self._is_promoted = is_promoted
         self._log = flow_log(__name__, flow)
         self._connector = connector
         self.meter = SourceMeter()
@@ -86,7 +89,11 @@ class ProgressWatch:
         polled = self._reader.poll()  # from the target, which may be away
         self._is_cut_off = False
         reports = [report for (connector, _), report in polled.items() if connector == self._connector]
-        self._current = [report for report in reports if report.updated_at >= self._began_at]
+        self._current = [
+            report
+            for report in reports
+            if report.updated_at >= self._began_at and not self._is_promoted(report.source.topic)
+        ]
         self.meter.take(self._current, self._reader.job_epochs.get(self._connector), time.monotonic())
         self._take_tasks()
         self._log_changes()

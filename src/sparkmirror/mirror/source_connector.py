@@ -43,6 +43,7 @@ from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_watch import SparkWatch
 from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.progress import progress_topic
+from sparkmirror.storage.promotions import Promotions
 
 _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
@@ -126,6 +127,11 @@ class SourceConnector:
         if self.thread.failure is not None:
             return str(self.thread.failure)
         return None if self._config_sync is None else self._config_sync.incompatible
+
+    @property
+    def promotions(self) -> Promotions:
+        """The topics that are copied no more, as they were read last. Safe in any thread."""
+        return self._promoted.filter.promoted
 
     @property
     def topics_gone(self) -> int:

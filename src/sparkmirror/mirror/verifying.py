@@ -108,12 +108,12 @@ def _ended(verdict: FlowVerdict) -> VerifyLook:
     )
 
 
-_ORDER: Final = (State.DIFFERENT, State.UNREADABLE, State.NOT_BEGUN, State.EQUAL)
+_ORDER: Final = (State.DIFFERENT, State.UNREADABLE, State.NOT_BEGUN, State.EQUAL, State.PROMOTED)
 
 
 def _row(found: PartitionVerdict) -> VerifiedRow:
     upto = None if found.upto is None else found.upto.source
-    why = found.problems if found.not_begun is None else [found.not_begun]
+    why = [text] if (text := found.promoted or found.not_begun) is not None else found.problems
     comparison = found.comparison
     return VerifiedRow(
         found.source, found.state.value, upto, comparison.equal, comparison.difference_count, why

@@ -8,16 +8,19 @@ fence. See docs/decisions/0007.
 import json
 from collections.abc import Collection, Mapping
 from enum import Enum
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
-from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition, decode_topic_id, encode_topic_id
-from sparkmirror.kafka.error_codes import unless_missing
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
+from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.storage.owned_records import read_owned
 
 _KIND: Final = "promotion"
+_ABSENT: Final = -1
+_NAMED_MAX: Final = 3
 
 
 def migrations_topic(source: Alias) -> str:
@@ -70,6 +73,23 @@ class Promotion(NamedTuple):
     at_ms: int
     target_id: bytes
     partings: Mapping[int, Parting]
+
+    @property
+    def word(self) -> str:
+        return "promoted" if self.stage is Stage.PROMOTED else "being promoted"
+
+    def of(self, partition: int) -> str:
+        """In words, of one partition."""
+        parting = self.partings.get(partition)
+        return self.word if parting is None else f"{self.word}, parted at offset {parting.offset}"
+
+    def __str__(self) -> str:
+        if len(self.partings) == 1:
+            return self.of(*self.partings)
+        named = [f"{number}: {self.partings[number].offset}" for number in sorted(self.partings)]
+        rest = len(named) - _NAMED_MAX
+        places = ", ".join(named[:_NAMED_MAX]) + (f" and {rest:,} more" if rest > 0 else "")
+        return f"{self.word}, parted at offsets {places}" if named else self.word
 
 
 Promotions = Mapping[str, Promotion]
@@ -128,6 +148,53 @@ def read_promotions(settings: ConnectionSettings, source: Alias, owner: str) -> 
     """Of one connector of the flow. None before the first migration. Blocks. Raises KafkaError."""
     topic = migrations_topic(source)
     return unless_missing(lambda: read_owned(settings, topic, owner, parse_promotion), {})
+
+
+def promotions_json(promotions: Promotions) -> dict[str, Any]:
+    """By topic, for people's programs: the word, and the offset of the parting of each partition."""
+    return {
+        topic: {
+            "state": each.word,
+            "partings": {str(number): each.partings[number].offset for number in sorted(each.partings)},
+        }
+        for topic, each in sorted(promotions.items())
+    }
+
+
+class PromotionsReader:
+    """Reads the promotions of one connector when there are new ones. One owner."""
+
+    def __init__(
+        self, settings: ConnectionSettings, source: Alias, owner: str, *, is_preserving: bool
+    ) -> None:
+        """`is_preserving`: the flow preserves offsets. Else nothing is promoted, and no right is needed."""
+        self._settings = settings
+        self._source = source
+        self._owner = owner
+        self._is_preserving = is_preserving
+        self._end = _ABSENT
+        self._found: Promotions = {}
+
+    def read(self) -> Promotions:
+        """What was read counts, whatever becomes of the topic. Blocks. Raises KafkaError."""
+        try:
+            end = self._read_end()
+        except AuthorizationError:
+            if self._is_preserving:
+                raise
+            return {}
+        if end not in (self._end, _ABSENT):
+            self._found, self._end = read_promotions(self._settings, self._source, self._owner), end
+        return self._found
+
+    def _read_end(self) -> int:
+        partition = TopicPartition(migrations_topic(self._source), 0)
+        end = list_offsets(ConsumerSettings(self._settings), [partition], LATEST)[partition]
+        if isinstance(end, SparkmirrorError):
+            if end.code == UNKNOWN_TOPIC_OR_PARTITION:
+                return _ABSENT
+            raise end
+        return end
 
 
 def promoted(

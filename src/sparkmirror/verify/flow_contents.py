@@ -16,9 +16,11 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.config_filter import ConfigEntry
 from sparkmirror.policies.java_regex import JavaPattern
+from sparkmirror.setup.promoted_topics import promotions_reader
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.positions import Position, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
+from sparkmirror.storage.promotions import Promotions
 from sparkmirror.verify.plan import MirroredPartition
 from sparkmirror.verify.ranges import Sides
 
@@ -40,6 +42,8 @@ class FlowContents:
     """The flow has not copied anything of them."""
     empty: Sequence[CopyPartition]
     """Without a position or without a partition on the target, and without a record to compare."""
+    promoted: Sequence[NotCompared] = ()
+    """Applications write them on the target."""
 
 
 def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPattern | None) -> FlowContents:
@@ -54,7 +58,9 @@ def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPat
         closing(Admin(connector.source_admin)) as at_source,
         closing(Admin(connector.target_admin)) as at_target,
     ):
-        plan = _copy_plan(connector, at_source, at_target, topics)
+        whole = _copy_plan(connector, at_source, at_target, topics)
+        promotions = promotions_reader(settings, connector).read()
+        plan = CopyPlan(*(_copied(part, promotions) for part in (whole.ready, whole.waiting)))
         source_configs = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))
         target_configs = at_target.topic_configs(sorted({ready.target_topic for ready in plan.ready}))
     positions = _positions(settings, connector, [*plan.ready, *plan.waiting])
@@ -94,7 +100,16 @@ def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPat
         [left for left in gone if left.plan.source not in empty],
         [left for left in not_begun if left.plan.source not in empty],
         [left.plan for left in (*gone, *not_begun) if left.plan.source in empty],
+        [
+            NotCompared(each, found.of(each.source.partition))
+            for each in (*whole.ready, *whole.waiting)
+            if (found := promotions.get(each.source.topic)) is not None
+        ],
     )
+
+
+def _copied(partitions: Sequence[CopyPartition], promotions: Promotions) -> tuple[CopyPartition, ...]:
+    return tuple(each for each in partitions if each.source.topic not in promotions)
 
 
 def _absent(partition: CopyPartition, flow: Flow) -> str:

@@ -19,11 +19,16 @@ class State(StrEnum):
     UNREADABLE = "unreadable"
     """Not all of it could be compared, and nothing of the rest differs."""
     NOT_BEGUN = "not begun"
+    PROMOTED = "promoted"
+    """Applications write it on the target, so it is not compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class PartitionVerdict:
-    """One partition. `upto` are the offsets where the comparison ended; `not_begun` tells why it is none."""
+    """One partition. `upto` are the offsets where the comparison ended.
+
+    `not_begun` tells why it was not compared, `promoted` where both logs part.
+    """
 
     source: TopicPartition
     target: TopicPartition
@@ -31,6 +36,7 @@ class PartitionVerdict:
     upto: Offsets | None = None
     errors: Sequence[str] = ()
     not_begun: str | None = None
+    promoted: str | None = None
 
     @property
     def state(self) -> State:
@@ -38,7 +44,13 @@ class PartitionVerdict:
             return State.DIFFERENT
         if self.errors:
             return State.UNREADABLE
+        if self.promoted is not None:
+            return State.PROMOTED
         return State.EQUAL if self.not_begun is None else State.NOT_BEGUN
+
+    @property
+    def is_compared(self) -> bool:
+        return self.state not in (State.NOT_BEGUN, State.PROMOTED)
 
     @property
     def problems(self) -> list[str]:
@@ -71,7 +83,8 @@ class FlowVerdict:
 
 def in_words(verdict: FlowVerdict) -> str:
     """One sentence."""
-    total, count = verdict.total, len(verdict.partitions)
+    total, promoted = verdict.total, verdict.count(State.PROMOTED)
+    count = len(verdict.partitions) - promoted
     if different := verdict.count(State.DIFFERENT):
         found = f"{different:,} of {count:,} partitions differ, in {total.difference_count:,} places"
     elif unreadable := verdict.count(State.UNREADABLE):
@@ -79,7 +92,8 @@ def in_words(verdict: FlowVerdict) -> str:
     else:
         found = f"{total.equal:,} records of {count:,} partitions are the same on both clusters"
     not_comparable = total.not_comparable
-    return found + (f"; {not_comparable:,} could not be compared" if not_comparable else "")
+    found += f"; {not_comparable:,} could not be compared" if not_comparable else ""
+    return found + (f"; {promoted:,} partitions are promoted, and not compared" if promoted else "")
 
 
 def verified(verdict: FlowVerdict, at: float) -> Mapping[TopicPartition, Verified]:
@@ -90,7 +104,7 @@ def verified(verdict: FlowVerdict, at: float) -> Mapping[TopicPartition, Verifie
     return {
         it.source: Verified(at, _upto(it), it.comparison.difference_count or int(it.state is State.DIFFERENT))
         for it in verdict.partitions
-        if it.state is not State.NOT_BEGUN
+        if it.is_compared
     }
 
 
@@ -120,7 +134,7 @@ def to_junit(verdicts: Sequence[FlowVerdict]) -> str:
             tests=str(len(verdict.partitions)),
             failures=str(verdict.count(State.DIFFERENT)),
             errors=str(verdict.count(State.UNREADABLE)),
-            skipped=str(verdict.count(State.NOT_BEGUN)),
+            skipped=str(verdict.count(State.NOT_BEGUN) + verdict.count(State.PROMOTED)),
         )
         for partition in verdict.partitions:
             _add_case(suite, verdict.flow, partition)
@@ -136,8 +150,9 @@ def _add_case(suite: ET.Element, flow: str, partition: PartitionVerdict) -> None
             ET.SubElement(case, "failure", message=problems[0]).text = "\n".join(problems)
         case State.UNREADABLE:
             ET.SubElement(case, "error", message=problems[0]).text = "\n".join(problems)
-        case State.NOT_BEGUN:
-            ET.SubElement(case, "skipped", message=_printable(partition.not_begun or ""))
+        case State.NOT_BEGUN | State.PROMOTED:
+            why = partition.promoted or partition.not_begun or ""
+            ET.SubElement(case, "skipped", message=_printable(why))
     found = partition.comparison
     ET.SubElement(case, "system-out").text = (
         f"{partition.target}: {found.equal} equal, {found.foreign} foreign, "
@@ -160,4 +175,5 @@ def _partition_json(partition: PartitionVerdict) -> dict[str, Any]:
         **partition.comparison.to_json(),
         "errors": list(partition.errors),
         "not_begun": partition.not_begun,
+        "promoted": partition.promoted,
     }

@@ -104,7 +104,7 @@ class Verification:
 
 
 def _require_something(contents: Collection[FlowContents]) -> None:
-    if any(content.mirrored or content.gone or content.empty for content in contents):
+    if any(content.mirrored or content.gone or content.empty or content.promoted for content in contents):
         return
     not_begun = [left for content in contents for left in content.not_begun]
     if not not_begun:
@@ -128,5 +128,9 @@ def _flow_verdict(name: str, content: FlowContents, compared: Sequence[Partition
     verdicts += [
         PartitionVerdict(left.plan.source, left.plan.target, Comparison(), not_begun=left.why)
         for left in content.not_begun
+    ]
+    verdicts += [
+        PartitionVerdict(left.plan.source, left.plan.target, Comparison(), promoted=left.why)
+        for left in content.promoted
     ]
     return FlowVerdict(name, sorted(verdicts, key=lambda verdict: verdict.source))

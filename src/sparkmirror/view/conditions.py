@@ -7,7 +7,16 @@ import numpy as np
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, PartitionLook, Standstill
-from sparkmirror.metrics.partition_table import CODES, NAN, Columns, Flags, Indices, Numbers, table_of
+from sparkmirror.metrics.partition_table import (
+    CODES,
+    NAN,
+    PROMOTED,
+    Columns,
+    Flags,
+    Indices,
+    Numbers,
+    table_of,
+)
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.view.words import Word
 
@@ -59,6 +68,12 @@ class Condition(NamedTuple):
 
 
 CONDITIONS: Final = (
+    Condition(
+        "its topic is promoted",
+        lambda it: np.equal(it.partitions.state, PROMOTED),
+        Word.PROMOTED,
+        "applications write it on the target: nothing is copied",
+    ),
     Condition(
         "its connector failed",
         lambda it: it.standstill == "failed",

@@ -46,7 +46,7 @@ def _standing(look: StandingLook) -> State:
 def _source(look: SourceLook, topics: State) -> State:
     if look.partitions is None:
         return State(Word.UNKNOWN, advice="its partitions are not assigned yet")
-    if not look.partitions:
+    if not look.partitions and not look.promoted:
         return State(Word.CAUGHT_UP, advice="no topic of the source matches its filters")
     return State(topics.word)
 

@@ -35,6 +35,8 @@ class Answer(NamedTuple):
 
 
 def topic_answer(flow: FlowView, topic: TopicView) -> Answer:
+    if topic.state.word is Word.PROMOTED:
+        return Answer(topic.name, (Check("promoted", holds=True, fact=topic.state.advice),))
     quiet = _quiet(topic, flow.age(topic.quiet_since))
     return Answer(topic.name, (_drained(topic), quiet, _verified(flow, topic)))
 

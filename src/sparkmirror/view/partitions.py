@@ -7,10 +7,12 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import SourceLook
+from sparkmirror.metrics.looks import PartitionLook, SourceLook
 from sparkmirror.metrics.partition_table import Columns, Indices, Numbers, PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.promotions import Promotion
 from sparkmirror.view.conditions import CONDITIONS, Situation, conditions_of
+from sparkmirror.view.promoted import copied, promoted
 from sparkmirror.view.values import Lag, PartitionView, Speed, State
 from sparkmirror.view.words import Word, severity
 
@@ -46,11 +48,13 @@ class Told(NamedTuple):
 
 
 class Partitions:
-    """Those of all source connectors of a flow; rows are numbered in the connectors' order."""
+    """Those of all source connectors of a flow; rows are numbered in the connectors' order, promoted last."""
 
     def __init__(self, looks: Sequence[SourceLook]) -> None:
-        self.tables = [table_of(look.partitions or ()) for look in looks]
+        without_reports = [promoted(look) for look in looks if look.promoted]
+        self.tables = [*map(copied, looks), *without_reports]
         ages = [np.nan if look.report_age_s is None else look.report_age_s for look in looks]
+        ages += [0.0] * len(without_reports)
         self._ages = np.repeat(np.array(ages, np.float64), [len(table) for table in self.tables])
         self._columns = columns = _joined(self.tables)
         situation = Situation(columns, None, self._ages)
@@ -63,10 +67,9 @@ class Partitions:
         return len(self.conditions)
 
     def view(self, row: int) -> PartitionView:
-        table, at = self._place(row)
-        look, told = table[at], self.told
+        look, told = self._look(row), self.told
         report = look.report
-        position = None if report is None or report.position is None else report.position + 1
+        position = _position(look)
         end = (position or 0) + report.lag if report is not None and report.lag is not None else None
         left_s = float(told.left_s[row])
         return PartitionView(
@@ -86,19 +89,29 @@ class Partitions:
             report.notice if report is not None else None,
         )
 
+    def promotion(self, row: int) -> Promotion | None:
+        """Of its topic."""
+        if CONDITIONS[self.conditions[row]].word is not Word.PROMOTED:
+            return None
+        return self._look(row).promotion
+
     def state(self, row: int) -> State:
-        report, condition = self.report(row), CONDITIONS[self.conditions[row]]
+        report, condition, promotion = self.report(row), CONDITIONS[self.conditions[row]], self.promotion(row)
         is_cut_off = condition.word is Word.UNKNOWN and bool(self._cut_off[row])
         return State(
             condition.word,
             number(self._ages[row] if is_cut_off else self._columns.error_for_s[row]),
             None if report is None else report.error,
-            condition.advice,
+            condition.advice if promotion is None else promotion.of(self._look(row).source.partition),
         )
 
     def report(self, row: int) -> PartitionProgress | None:
         table, at = self._place(row)
         return table.report(at)
+
+    def _look(self, row: int) -> PartitionLook:
+        table, at = self._place(row)
+        return table[at]
 
     def _place(self, row: int) -> tuple[PartitionTable, int]:
         for table in self.tables:
@@ -106,6 +119,14 @@ class Partitions:
                 return table, row
             row -= len(table)
         raise IndexError(row)
+
+
+def _position(look: PartitionLook) -> int | None:
+    if look.promotion is not None:
+        parting = look.promotion.partings.get(look.source.partition)
+        return None if parting is None else parting.offset
+    report = look.report
+    return None if report is None or report.position is None else report.position + 1
 
 
 def _joined(tables: Sequence[PartitionTable]) -> Columns:

@@ -34,7 +34,8 @@ class Topics(Sequence[TopicView]):
         self.partitions = Partitions(looks)
         sources = [table.sources for table in self.partitions.tables]
         known: _Layout | None = None if before is None else before.layout
-        is_same = known is not None and _are_same(known.sources, sources)
+        # Most lists and most of their elements are the same objects, which Python compares first.
+        is_same = known is not None and known.sources == sources
         self.layout: _Layout = known if known is not None and is_same else _layout(sources)
         self.sums = Sums(self.partitions, self.layout.rows, self.layout.starts)
         self._views: Rows[TopicView] = Rows(range(len(self.layout.names)), self._view)
@@ -103,10 +104,11 @@ class Topics(Sequence[TopicView]):
 
     def _view(self, at: int) -> TopicView:
         rows, sums = self.sums.rows(at), self.sums
+        promotion = self.partitions.promotion(int(rows[0]))
         return TopicView(
             self.layout.names[at],
             next((it.target_topic for row in rows.tolist() if (it := self.partitions.report(row))), None),
-            sums.state(at),
+            sums.state(at) if promotion is None else State(Word.PROMOTED, advice=str(promotion)),
             Rows(rows, self.partitions.view),
             self._by_worst(rows),
             sums.lag(at),
@@ -145,10 +147,6 @@ class Whole:
 
 def worst_state(states: Iterable[State]) -> State:
     return min(states, key=lambda it: severity(it.word), default=State(Word.UNKNOWN))
-
-
-def _are_same(before: Sequence[object], now: Sequence[object]) -> bool:
-    return len(before) == len(now) and all(a is b for a, b in zip(before, now, strict=True))
 
 
 def _layout(sources: Sequence[Sequence[TopicPartition]]) -> _Layout:

@@ -38,7 +38,10 @@ class Speed(NamedTuple):
 
 
 class PartitionView(NamedTuple):
-    """`position` is the next source offset to copy; `left_s` is when the lag is gone, as it shrinks now."""
+    """`position` is the next source offset to copy; `left_s` is when the lag is gone, as it shrinks now.
+
+    Where the topic is promoted, `position` is the offset of the parting.
+    """
 
     source: TopicPartition
     target: TopicPartition | None

@@ -16,6 +16,8 @@ class Word(StrEnum):
     CATCHING_UP = "catching up"
     PAUSED = "paused"
     CAUGHT_UP = "caught up"
+    PROMOTED = "promoted"
+    """Copied no more: applications write it on the target."""
 
 
 WORDS: Final = tuple(Word)

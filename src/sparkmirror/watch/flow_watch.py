@@ -137,6 +137,7 @@ class FlowWatch:
             if not reported_by_tasks(seen.status)
             else look.history,
             is_observed=True,
+            promoted=seen.status.lag.promoted,
             position_age_s=None if stored_ms is None else max(0.0, time.time() - stored_ms / 1000),
         )
 

@@ -10,6 +10,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPar
 from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
 from sparkmirror.migrate.flow_status import FlowStatus
 from sparkmirror.storage.progress import Driver, JobEpoch, PartitionState
+from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from tests.support.progress_records import IDLE
 
 ORDERS, PAGES = TopicPartition("orders", 0), TopicPartition("page-views", 3)
@@ -50,6 +51,18 @@ def test_an_unknown_lag_is_no_number() -> None:
     assert view.rows == [("west->east", "orders", "1", "?", "unknown")]
     assert "  orders-0: not begun" in view.notes
     assert to_json(FlowStatus(lag, heartbeat_age_s=0.0))["lag_records"] is None
+
+
+def test_promoted_topics_are_named_without_a_lag() -> None:
+    promoted = {"orders": Promotion(Stage.PROMOTED, 1, b"", {0: Parting(900, 900)})}
+    status = FlowStatus(FlowLag(LAG.flow, [], promoted=promoted), heartbeat_age_s=0.0)
+    view = status_view([status])
+    assert view.rows == [("west->east", "orders", "1", "-", "promoted, parted at offset 900")]
+    assert view.notes[1].endswith("no topic to mirror, last heartbeat 0 s ago, 1 topic promoted")
+    assert (to_json(status)["lag_records"], to_json(status)["promoted"]) == (
+        0,
+        {"orders": {"state": "promoted", "partings": {"0": 900}}},
+    )
 
 
 def test_json_has_everything() -> None:

@@ -12,6 +12,7 @@ from sparkmirror.storage.promotions import (
     parse_promotion,
     promoted,
     promotion_record,
+    promotions_json,
 )
 
 PROMOTION = Promotion(Stage.PROMOTED, 12, b"\x00" * 16, {0: Parting(7, 9), 11: Parting(0, None)})
@@ -30,6 +31,19 @@ def test_a_value_that_cannot_be_read_keeps_the_flow_from_writing() -> None:
     found = parsed[2]
     assert found is not None
     assert found.stage is Stage.SWITCHING, "which can't be rolled back"
+
+
+def test_where_both_logs_part_is_said_in_words_and_as_json() -> None:
+    many = PROMOTION._replace(partings={number: Parting(10 * number, None) for number in range(5)})
+    begun = Promotion(Stage.SWITCHING, 1, b"", {})
+    assert str(many) == "promoted, parted at offsets 0: 0, 1: 10, 2: 20 and 2 more"
+    assert str(PROMOTION) == "promoted, parted at offsets 0: 7, 11: 0"
+    assert str(many._replace(partings={0: Parting(7, 9)})) == "promoted, parted at offset 7"
+    assert str(begun) == begun.of(0) == "being promoted"
+    assert promotions_json({"orders": PROMOTION, "b": begun}) == {
+        "b": {"state": "being promoted", "partings": {}},
+        "orders": {"state": "promoted", "partings": {"0": 7, "11": 0}},
+    }
 
 
 def test_it_shares_a_topic_with_written_offsets() -> None:

@@ -24,6 +24,7 @@ EQUAL = partition(0, Comparison(equal=1200), upto=Offsets(1200, 1200))
 DIFFERENT = partition(1, Comparison(equal=99, counts={"missing": 12}, differences=(MISSING,)))
 UNREADABLE = partition(2, Comparison(), errors=("orders-2 on A: gone",))
 NOT_BEGUN = partition(3, Comparison(), not_begun="it has no stored position")
+PROMOTED = partition(5, Comparison(), promoted="promoted, parted at offset 900")
 GAVE_UP = partition(4, Comparison(gave_up="nothing in common"))
 
 
@@ -35,8 +36,22 @@ def printed(*partitions: PartitionVerdict) -> str:
 
 
 def test_states() -> None:
-    states = [each.state for each in (EQUAL, DIFFERENT, UNREADABLE, NOT_BEGUN, GAVE_UP)]
-    assert states == ["equal", "different", "unreadable", "not begun", "different"]
+    states = [each.state for each in (EQUAL, DIFFERENT, UNREADABLE, NOT_BEGUN, GAVE_UP, PROMOTED)]
+    assert states == ["equal", "different", "unreadable", "not begun", "different", "promoted"]
+
+
+def test_promoted_partitions_are_named_and_not_compared() -> None:
+    text = printed(EQUAL, PROMOTED)
+    assert "✓ 1,200 records are the same" in text
+    assert "  1 partitions are not compared: applications write them on the target." in text
+    assert "    orders-5: promoted, parted at offset 900" in text
+    verdict = FlowVerdict("A->B", [EQUAL, PROMOTED])
+    assert verdict.is_equal
+    assert in_words(verdict).endswith("; 1 partitions are promoted, and not compared")
+    assert verified(verdict, 1.0).keys() == {EQUAL.source}
+    assert json.loads(to_json([verdict]))["flows"][0]["partitions"][1]["promoted"] == PROMOTED.promoted
+    (suite,) = ET.fromstring(to_junit([verdict]))
+    assert suite.attrib["skipped"] == "1"
 
 
 def test_equal_is_one_sentence() -> None:

@@ -13,9 +13,11 @@ from sparkmirror.metrics.looks import (
 )
 from sparkmirror.metrics.partition_table import PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionState
+from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.moves import Check, topic_answer
 from sparkmirror.view.values import PartitionView
 from sparkmirror.view.words import Word
 from tests.support.mirror_looks import (
@@ -74,6 +76,33 @@ def test_the_worst_partition_gives_topic_and_flow_their_word() -> None:
     assert made.state.advice
     assert [topic.name for topic in made.topics.worst_first()] == ["payments", "orders"]
     assert made.topics[1].worst_first[0].source.partition == 1
+
+
+def test_promoted_topics_have_their_word_and_no_lag() -> None:
+    promoted = {
+        "moving": Promotion(Stage.SWITCHING, 1, b"", {}),
+        "orders": Promotion(Stage.PROMOTED, 1, b"", {0: Parting(900, 905), 1: Parting(7, 7)}),
+    }
+    late = behind("orders", 0, 5, closed=0)  # as its task has reported it last
+    made = flow(source(late, look("pages"), promoted=promoted))
+    assert [(topic.name, topic.state.word) for topic in made.topics] == [
+        ("moving", Word.PROMOTED),
+        ("orders", Word.PROMOTED),
+        ("pages", Word.CAUGHT_UP),
+    ]
+    assert (made.state.word, made.lag) == (Word.CAUGHT_UP, (0, 0.0))
+    assert made.words == {Word.CAUGHT_UP: 1, Word.PROMOTED: 3}
+    moving, orders = made.topics[:2]
+    assert moving.state.advice == "being promoted"
+    assert [(it.position, it.state.advice) for it in orders.partitions] == [
+        (900, "promoted, parted at offset 900"),
+        (7, "promoted, parted at offset 7"),
+    ]
+    assert topic_answer(made, orders).checks == (
+        Check("promoted", holds=True, fact="promoted, parted at offsets 0: 900, 1: 7"),
+    )
+    assert flow(source(promoted=promoted)).state.word is Word.PROMOTED
+    assert flow(source(late)).state.word is not Word.PROMOTED, "after a roll-back"
 
 
 def test_the_time_left_follows_from_how_the_lag_shrinks() -> None:

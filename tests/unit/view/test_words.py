@@ -9,6 +9,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import Motion, PartitionLook, Standstill
 from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.storage.progress import PartitionState
+from sparkmirror.storage.promotions import Promotion, Stage
 from sparkmirror.view.conditions import CONDITIONS, Condition, Situation, conditions_of
 from sparkmirror.view.words import Word, worst_of
 from tests.support.mirror_looks import behind, look
@@ -16,6 +17,7 @@ from tests.support.words_table import PAGE, with_table
 
 UNREPORTED = PartitionLook(TopicPartition("orders", 0), 0)
 FAILED = look(reported={"state": PartitionState.FAILED, "error": "no", "lag": 3})
+PROMOTED = PartitionLook(TopicPartition("orders", 0), None, promotion=Promotion(Stage.PROMOTED, 0, b"", {}))
 STALLED = look(reported={"lag": 3}, lag_s=70.0, is_stalled=True)
 
 
@@ -37,6 +39,7 @@ def lag_of(one: Situation) -> float | None:
 
 
 EXAMPLES = {
+    "its topic is promoted": (situation(PROMOTED, None, nan), Word.PROMOTED),
     "its connector failed": (situation(look(), "failed"), Word.NEEDS_A_PERSON),
     "its connector is paused or stopped": (situation(look(), "stopped"), Word.PAUSED),
     "no report has been read for 10 s": (situation(FAILED, None, 10.1), Word.UNKNOWN),

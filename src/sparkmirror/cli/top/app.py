@@ -39,6 +39,7 @@ _STYLES: Final = {
     "retrying": "yellow",
     "falling behind": "yellow",
     "caught up": "green",
+    "promoted": "green",
 }
 
 

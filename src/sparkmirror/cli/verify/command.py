@@ -52,6 +52,7 @@ results:
   key, value, headers, timestamp        which parts of a record differ
   foreign         another producer wrote to the target topic; counted, no difference
   not comparable  one side has lost it by retention or compaction; counted, no difference
+Topics that are promoted (sparkmirror promote) are named, and not compared.
 
 The result is kept in mm2-events.SOURCE.internal, if that exists and may be written: pages, events and metrics
 of the mirror show it. Nothing else is changed on any cluster.

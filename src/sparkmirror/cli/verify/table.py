@@ -52,6 +52,8 @@ def _table(verdict: FlowVerdict, *, brief: bool) -> list[str]:
 def _mark(found: FlowVerdict) -> str:
     if not found.is_equal:
         return "✗"
+    if found.count(State.PROMOTED):
+        return State.PROMOTED
     return State.NOT_BEGUN if found.count(State.NOT_BEGUN) else "✓"
 
 
@@ -73,6 +75,11 @@ def _summary(verdict: FlowVerdict) -> list[str]:
             f"  {total.not_comparable:,} could not be compared: "
             "one side has lost them by retention or compaction."
         )
+    if promoted := [it for it in verdict.partitions if it.state is State.PROMOTED]:
+        lines.append(
+            f"  {len(promoted):,} partitions are not compared: applications write them on the target."
+        )
+        lines += [f"    {printable(str(it.source))}: {it.promoted}" for it in promoted[:_SHOWN_PARTITIONS]]
     if not_begun := verdict.count(State.NOT_BEGUN):
         lines.append(f"  {not_begun:,} partitions hold records, but the flow has not started with them.")
     return lines
