@@ -89,6 +89,19 @@ def test_reports_from_before_this_process_are_ignored(
     assert logged(caplog) == []
 
 
+def test_the_last_reports_of_a_promoted_topic_count_no_more(reader: Reader) -> None:
+    flow, promoted = Flow(Alias("a"), Alias("b")), {"orders"}
+    watch = ProgressWatch(flow, reader, IDLE.connector, is_promoted=promoted.__contains__)
+    behind = replace(WELL, source=TopicPartition("orders", 0), lag=70)
+    well = replace(WELL, source=TopicPartition("pages", 0), lag=0)
+    reader.hold(behind, well)
+    watch.follow()
+    assert list(watch.reports()) == [well]
+    promoted.clear()
+    watch.follow()
+    assert list(watch.reports()) == [behind, well]
+
+
 def test_a_notice_is_logged_once(
     log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
