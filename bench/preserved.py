@@ -29,10 +29,8 @@ from sparkmirror.kafka.fencing import Fencing
 
 _BEGINNINGS: Final = ((1, 100_000_000), (4, 20_000_000))
 """Partitions, and the offsets of each."""
-_SINGLE: Final = 40
-"""A gap that is filled one by one."""
-_LONG: Final = 40_000
-_ROUNDS: Final = 5
+_GAPS: Final = ((1, 200), (4, 100), (40, 20), (40_000, 5))
+"""Lengths of gaps, and how many of each. Behind the first marker they are filled directly."""
 _PAIRS: Final = 3
 _RECORDS: Final = 1_000_000
 _PRESERVED: Final = {"offsets.preserve": "true"}
@@ -113,8 +111,8 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder), 1, _say) as bed:
         for partitions, each in _BEGINNINGS:
             _say(_beginnings(bed, partitions, each))
-        _say(_markers(bed, _SINGLE, _ROUNDS))
-        _say(_markers(bed, _LONG, _ROUNDS))
+        for length, rounds in _GAPS:
+            _say(_markers(bed, length, rounds))
         for line in _copies(bed, records):
             _say(line)
     return 0

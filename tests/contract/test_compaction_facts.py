@@ -2,18 +2,27 @@
 
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from typing import Final, NamedTuple
 
 import pytest
 
+from sparkmirror.batches.filler import filler_batch
+from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import FetchedBatch
+from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.admin import Admin
+from sparkmirror.setup.plan.backlog import Backlog
+from sparkmirror.setup.plan.holes import estimated_holes
 from tests.memory.compaction import compact
 from tests.memory.server import MemoryServer
 from tests.support.any_cluster import AnyCluster
 from tests.support.batches import Rec, decode, encode
 from tests.support.broker_data import create_topic
 from tests.support.broker_requests import asking, stored_batches
+from tests.support.connections import connection
+from tests.support.topic_reader import TopicReader
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.compacted"
@@ -27,6 +36,10 @@ CONFIG: Final = {
     "max.compaction.lag.ms": "100",
 }
 FIRST, SECOND, NOBODY = 4711, 4712, -1
+
+FILLED: Final = TopicPartition("contract.compacted.filled", 0)
+HOLES: Final = range(1, 20_001)
+"""Filled with keyed records, as a gap of a compacted topic could be."""
 
 WRITTEN: Final = (
     (FIRST, 0, "abc"),
@@ -59,7 +72,27 @@ def cluster(request: pytest.FixtureRequest) -> AnyCluster:
 
 
 @pytest.fixture(scope="module")
-def kept(cluster: AnyCluster) -> list[Kept]:
+def filled(cluster: AnyCluster) -> None:
+    """A log whose holes take filler under one key, between two records, and which is cleaned."""
+    create_topic(cluster.bootstrap_servers, FILLED.topic, config=CONFIG)
+    filler = filler_batch(HOLES.start, len(HOLES), ProducerId(FIRST, 0), keyed=True)
+    last = encode([Rec(0, int(time.time() * 1000), b"z", b"0")], producer_id=NOBODY, producer_epoch=-1)
+    with asking(cluster) as asker:
+        for batch in (_single(b"a"), filler.data, _single(b"b"), last):
+            assert asker.produce_one(FILLED, batch).error == 0
+    if isinstance(cluster, MemoryServer):
+        log = cluster.cluster.log(FILLED)
+        cluster.call(lambda: compact(log, HOLES.stop + 1))
+
+
+def _single(key: bytes) -> bytearray:
+    """Old, so that the next one is in another segment."""
+    at_ms = int(time.time() * 1000) - 20 * SEGMENT_MS
+    return encode([Rec(0, at_ms, key, b"0")], producer_id=NOBODY, producer_epoch=-1)
+
+
+@pytest.fixture(scope="module")
+def kept(cluster: AnyCluster, filled: None) -> list[Kept]:
     create_topic(cluster.bootstrap_servers, TOPIC, config=CONFIG)
     with asking(cluster) as asker:
         for batch in _batches():
@@ -122,3 +155,26 @@ def test_batches_that_lost_nothing_stay_as_they_are(kept: list[Kept]) -> None:
     assert kept[2] == Kept(7, 9, 3, FIRST, 3, [(7, b"x"), (8, b"b"), (9, b"y")])
     assert kept[3].left == 4
     assert kept[4] == Kept(14, 14, 1, NOBODY, -1, [(14, b"z")])
+
+
+@pytest.mark.usefixtures("kept")
+def test_the_last_filler_of_a_hole_is_kept_and_consumers_see_it(cluster: AnyCluster) -> None:
+    """The newest record of a key stays, so filler can't stand for holes where somebody reads."""
+
+    def seen() -> list[tuple[int, bytes | None]]:
+        with TopicReader(cluster.bootstrap_servers, FILLED.topic) as reader:
+            return [(record.offset() or 0, record.key()) for record in reader.read(0)]
+
+    left = [(0, b"a"), (HOLES.stop - 1, b""), (HOLES.stop, b"b"), (HOLES.stop + 1, b"z")]
+    await_value(lambda: seen() == left, WAIT_S, lambda: f"{len(seen())} records are left")
+    assert sum(len(batch.data) for batch in stored_batches(cluster, FILLED.topic)) < 2 * len(HOLES)
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_plan_counts_the_holes_of_compacted_topics(cluster: AnyCluster) -> None:
+    settings, plain = connection(cluster), TopicPartition("contract.plain", 0)
+    create_topic(cluster.bootstrap_servers, plain.topic)
+    left = Backlog(begins={PARTITION: 0, plain: 0}, ends={PARTITION: 15, plain: 15})
+    with closing(Admin(settings)) as admin:
+        found = estimated_holes(admin, ConsumerSettings(settings), [TOPIC, plain.topic], left)
+    assert found == {PARTITION: len(SUPERSEDED)}

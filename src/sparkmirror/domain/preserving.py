@@ -7,6 +7,13 @@ from sparkmirror.domain.option_fields import FromOption
 
 MARKERS_PER_S: Final = 500.0
 """In one partition, one by one, as measured: 370 to 1,050 of a warm broker."""
+DIRECT_MARKERS_PER_S: Final = 1_000.0
+"""The same, written directly: 260 of gaps of one offset, 1,100 of gaps of 4, 12,000 of long ones.
+
+`python -m bench.preserved` measures it.
+"""
+MARKER_BYTES: Final = 78
+"""In the log; a cleaner leaves 61 of them, the header."""
 LONG_GAP_S: Final = 10.0
 """A gap that takes longer is said."""
 

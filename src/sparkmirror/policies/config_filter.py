@@ -50,6 +50,15 @@ class ConfigEntry:
         return self.source is ConfigSource.DEFAULT_CONFIG
 
 
+def topics_with(configs: Mapping[str, Sequence[ConfigEntry]], name: str, value: str) -> set[str]:
+    """The topics whose config `name` is `value`, or has it in its list."""
+    return {
+        topic
+        for topic, entries in configs.items()
+        if any(entry.name == name and value in (entry.value or "").split(",") for entry in entries)
+    }
+
+
 class AlterConfigOpType(IntEnum):
     """Numbers as in IncrementalAlterConfigs."""
 

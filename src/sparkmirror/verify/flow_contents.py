@@ -14,7 +14,7 @@ from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.policies.config_filter import ConfigEntry
+from sparkmirror.policies.config_filter import topics_with
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.setup.promoted_topics import promotions_reader
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
@@ -64,9 +64,9 @@ def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPat
         source_configs = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))
         target_configs = at_target.topic_configs(sorted({ready.target_topic for ready in plan.ready}))
     positions = _positions(settings, connector, [*plan.ready, *plan.waiting])
-    stamping = _topics_with(target_configs, "message.timestamp.type", "LogAppendTime")
-    compacted_at_source = _topics_with(source_configs, "cleanup.policy", "compact")
-    compacted_at_target = _topics_with(target_configs, "cleanup.policy", "compact")
+    stamping = topics_with(target_configs, "message.timestamp.type", "LogAppendTime")
+    compacted_at_source = topics_with(source_configs, "cleanup.policy", "compact")
+    compacted_at_target = topics_with(target_configs, "cleanup.policy", "compact")
     mirrored = [
         MirroredPartition(
             replace(
@@ -150,14 +150,6 @@ def _left_out(connector: SourceConfig) -> frozenset[int]:
         return directory.from_target()
     except AuthorizationError:  # which keeps the flow from leaving anything out, too
         return frozenset()
-
-
-def _topics_with(configs: Mapping[str, Sequence[ConfigEntry]], name: str, value: str) -> Collection[str]:
-    return {
-        topic
-        for topic, entries in configs.items()
-        if any(entry.name == name and value in (entry.value or "").split(",") for entry in entries)
-    }
 
 
 def _empty(consumer: ConsumerSettings, partitions: Collection[TopicPartition]) -> Collection[TopicPartition]:

@@ -9,7 +9,7 @@ from sparkmirror.config.transaction_settings import transactional_id
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConfig
 from sparkmirror.connectors.internal_topics import OwnTopic, checkpoints_topic, heartbeats_topic, own_topics
-from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.connectors.source import MirrorSourceSettings, preserves_offsets
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
@@ -42,6 +42,7 @@ from sparkmirror.setup.plan.flow_plan import (
     topic_changes,
 )
 from sparkmirror.setup.plan.flow_survey import FlowSurvey, Refusal
+from sparkmirror.setup.plan.holes import estimated_holes
 from sparkmirror.setup.plan.plan_findings import UNREADABLE, findings, too_many_replicas
 from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
@@ -132,6 +133,7 @@ class _Planning:
             predecessors=self._predecessors() if filled else (),
             begins=left.begins,
             lost=left.lost,
+            holes=self._holes(surveyed, begun, left),
             homeless=left.homeless,
             refusals=self._refusals(surveyed, configs),
         )
@@ -221,6 +223,19 @@ class _Planning:
         """The remote topics that hold records without evidence that this mirror wrote them."""
         not_begun = [pair for pair in surveyed.mirrored if pair[0] not in begun]
         return filled_topics(self._connector, not_begun, surveyed.target_topics)
+
+    def _holes(
+        self, surveyed: FlowSurvey, begun: Collection[str], left: Backlog
+    ) -> Mapping[TopicPartition, int]:
+        """Of compacted topics whose offsets will be preserved from now on."""
+        preserves = preserves_offsets(self._settings)
+        wanted = [topic for topic, _ in surveyed.mirrored if topic not in begun and preserves(topic)]
+        consumer = self._connector.consumers[0]
+        return self._part(
+            "holes of compacted topics",
+            lambda: estimated_holes(self._admins.source, consumer, wanted, left),
+            {},
+        )
 
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())

@@ -5,8 +5,16 @@ from collections.abc import Iterator
 from typing import Final
 
 from sparkmirror.connectors.source import preserves_offsets
+from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.preserving import LONG_GAP_S, MARKERS_PER_S, OnMismatch
+from sparkmirror.domain.preserving import (
+    DIRECT_MARKERS_PER_S,
+    LONG_GAP_S,
+    MARKER_BYTES,
+    MARKERS_PER_S,
+    OnGap,
+    OnMismatch,
+)
 from sparkmirror.domain.quantities import counted
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
 from sparkmirror.setup.plan.flow_survey import FlowSurvey
@@ -50,6 +58,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             )
         else:
             yield _cost(survey, topic)
+            yield from _holes(survey, topic)
 
 
 def _gap(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
@@ -91,3 +100,29 @@ def _cost(survey: FlowSurvey, topic: str) -> Finding:
         return Finding(PRESERVED, Severity.NOTE, topic, text)
     remedy = f"set offsets.preserve.fill.timeout.ms to {int(2 * seconds) * 1000}, or leave {topic} out"
     return Finding(PRESERVED, Severity.WARNS, topic, f"{text}: longer than it may take", remedy)
+
+
+def _holes(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
+    """What compaction has removed: markers stand for it, between the records."""
+    holes = {at: count for at, count in survey.holes.items() if at.topic == topic and count}
+    if not holes:
+        return
+    preserving = survey.settings.copying.preserving
+    operations = survey.target.operations or ()
+    is_direct = AclOperation.ALTER in operations or AclOperation.CLUSTER_ACTION in operations
+    rate = DIRECT_MARKERS_PER_S if is_direct else MARKERS_PER_S
+    total, seconds = sum(holes.values()), max(holes.values()) / rate
+    text = (
+        f"it is compacted, and lacks the records of about {counted(total, 'offset')}, by a part of its log. "
+        f"Control markers take their places, {total * MARKER_BYTES / 1e6:,.1f} MB on each replica: in about "
+        f"{seconds:,.0f} s, at {rate:,.0f} a second in each partition"
+    )
+    if preserving.on_gap is OnGap.STOP:
+        most = int(preserving.fill_timeout_s * MARKERS_PER_S)
+        text += f". offsets.gap is stop: a partition stops where more than {most:,} are missing in a row"
+    if seconds <= preserving.fill_timeout_s:
+        yield Finding(PRESERVED, Severity.NOTE, topic, text)
+    else:
+        grant = "" if is_direct else f"give ALTER on the cluster {survey.target.alias}, or "
+        remedy = f"{grant}leave {topic} out of offsets.preserve.topics"
+        yield Finding(PRESERVED, Severity.WARNS, topic, f"{text}; it lags behind so long", remedy)

@@ -79,6 +79,31 @@ def test_a_long_gap_is_said_with_its_count_and_time(survey: FlowSurvey) -> None:
     assert list(preserved_topics(replace(begun, lost={TopicPartition("orders", 1): 600}))) == []
 
 
+def test_the_cost_of_what_compaction_has_removed(survey: FlowSurvey) -> None:
+    holes = {TopicPartition("orders", 0): 1_000_000, TopicPartition("orders", 1): 200_000}
+    with_right = replace(survey, holes=holes)
+    without = replace(with_right, target=replace(survey.target, operations=frozenset()))
+    beginning, of_holes = preserved_topics(without)
+    assert beginning == only(survey)
+    assert of_holes.severity is Severity.WARNS
+    assert "lacks the records of about 1,200,000 offsets" in of_holes.text
+    assert "93.6 MB on each replica: in about 2,000 s, at 500 a second" in of_holes.text
+    assert of_holes.remedy.startswith("give ALTER on the cluster target, or leave orders out")
+    (_, of_holes) = preserved_topics(with_right)
+    assert "in about 1,000 s, at 1,000 a second" in of_holes.text
+    few = replace(without, holes={TopicPartition("orders", 0): 1000})
+    (_, of_holes) = preserved_topics(few)
+    assert of_holes.severity is Severity.NOTE
+    assert "offsets.gap" not in of_holes.text
+
+
+def test_where_a_gap_between_records_stops_a_partition(survey: FlowSurvey) -> None:
+    copying = replace(survey.settings.copying, preserving=Preserving(on_gap=OnGap.STOP))
+    stopping = replace(survey, settings=replace(survey.settings, copying=copying))
+    (_, of_holes) = preserved_topics(replace(stopping, holes={TopicPartition("orders", 0): 1000}))
+    assert "a partition stops where more than 450,000 are missing in a row" in of_holes.text
+
+
 def test_nothing_is_said_where_nothing_is_preserved(survey: FlowSurvey) -> None:
     off = replace(survey.settings, preserved_topics=None)
     assert list(preserved_topics(replace(survey, settings=off))) == []
