@@ -28,6 +28,7 @@ GROUPS: Final = {
         "migrate": Command("migrate.command", "move consumer groups and producers, step by step"),
         "promote": Command("migrate.promote", "make copies with preserved offsets the originals"),
         "failback": Command("migrate.failback", "let the old source of promoted copies follow them"),
+        "offsets": Command("migrate.preserve", "give mirrored topics their source's offsets"),
         "groups": Command("groups", "explain a consumer group's offsets on a target"),
         "translate-offsets": Command("mirror_state", "where consumer groups continue after a move"),
         "group-offset-sync": Command("group_offset_sync", "keep a group's offsets at its checkpoints"),

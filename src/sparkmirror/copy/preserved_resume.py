@@ -42,7 +42,8 @@ from sparkmirror.storage.promotions import promoted, read_promotions
 _log = logging.getLogger(__name__)
 
 _REMEDY: Final = (
-    "Delete the target topic, and it is made anew with the source's offsets; or leave it out of "
+    "Delete the target topic, and it is made anew with the source's offsets (sparkmirror offsets preserve "
+    "does it, and keeps groups at their places); or leave it out of "
     "offsets.preserve.topics; or let it go on with other offsets: offsets.on.mismatch=continue-translated"
 )
 

@@ -17,9 +17,9 @@ from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.offsets import require_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
+from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
-from sparkmirror.storage.positions import StoredPositions, read_stored_positions
+from sparkmirror.storage.positions import Position, StoredPositions, read_stored_positions
 from sparkmirror.storage.progress import PartitionState, ProgressReader, progress_topic
 
 _READ_TIMEOUT_S = 60.0
@@ -76,6 +76,9 @@ class FlowOffsets:
         known += [] if known_to is None else [known_to]
         return max(known, default=None)
 
+    def position(self, partition: TopicPartition) -> Position | None:
+        return self._stored.of.get(partition)
+
     def is_preserved(self, partition: TopicPartition) -> bool:
         """Whether its records have the source's offsets (`offsets.preserve`)."""
         is_known = partition in self._stored.of
@@ -100,7 +103,7 @@ class FlowOffsets:
         with_more = with_records(self._access.consumer, unclear)
         return {
             partition: Translation(
-                self._translate(partition, offset),
+                None if (place := self.place(partition, offset)) is None else place.offset,
                 self._is_known(known_to[partition], offset, partition in unclear)
                 and partition not in with_more,
             )
@@ -138,14 +141,14 @@ class FlowOffsets:
     def _history(self, partition: TopicPartition) -> SyncHistory | None:
         return None if self._syncs is None else self._syncs.histories.get(partition)
 
-    def _translate(self, partition: TopicPartition, offset: int) -> int | None:
+    def place(self, partition: TopicPartition, offset: int) -> Place | None:
+        """Where a consumer of this source offset continues on the target, and how far from exact that is."""
         position = self._stored.of.get(partition)
         run = None if position is None else position.run
         if run is not None and run.first_upstream <= offset <= run.last_upstream + 1:
-            return offset + run.shift
+            return Place(offset + run.shift, 0)
         history = self._history(partition)
-        found = BEFORE_HISTORY if history is None else history.translate(offset)
-        return None if found == BEFORE_HISTORY else found
+        return None if history is None else history.place(offset)
 
     def _known_to(self, partition: TopicPartition) -> int | None:
         """The offset after the last record whose target offset is known."""

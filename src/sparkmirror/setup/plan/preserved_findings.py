@@ -41,7 +41,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
                 topic,
                 f"its offsets are translated in {counted(translated[topic], 'partition')}, since they could "
                 "not be preserved there any more",
-                f"delete {remote}: it is made anew with the source's offsets",
+                f"sparkmirror offsets preserve makes {remote} anew with the source's offsets",
             )
         elif topic in survey.begun:
             yield from _gap(survey, topic)
@@ -54,7 +54,8 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
                 Severity.BLOCKS,
                 topic,
                 f"its offsets can't be preserved: {remote} holds records already",
-                f"delete {remote}, or leave {topic} out of offsets.preserve.topics",
+                f"delete {remote} (sparkmirror offsets preserve does, and keeps groups at their places), or "
+                f"leave {topic} out of offsets.preserve.topics",
             )
         else:
             yield _cost(survey, topic)

@@ -1,0 +1,98 @@
+"""Reads and writes remakes in the migrations topic, `mm2-migrations.<source>.internal` on the target.
+
+A topic that was mirrored with other offsets is deleted on the target and made anew with its source's. Its
+brokers forget then where groups were: the record remembers it, in offsets of the source, until these are
+written. See docs/decisions/0010.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import Alias, GroupId, decode_topic_id, encode_topic_id
+from sparkmirror.kafka.error_codes import unless_missing
+from sparkmirror.storage.owned_records import read_owned
+from sparkmirror.storage.promotions import migration_key, migrations_topic, parse_migration_key
+
+_KIND: Final = "remake"
+
+
+class Remembered(NamedTuple):
+    """Where a group was in one partition, as an offset of the source, with the group's own metadata."""
+
+    group: GroupId
+    partition: int
+    offset: int
+    metadata: str
+
+
+class Remake(NamedTuple):
+    """Of one topic, named as on the source. `old_id` is the topic on the target that is deleted.
+
+    It is made anew with as many `partitions`, and with the `configs` that were set for it. `ends` are those
+    of the source's partitions when that was decided.
+    """
+
+    old_id: bytes
+    partitions: int
+    configs: Mapping[str, str]
+    ends: Mapping[int, int]
+    groups: tuple[Remembered, ...]
+
+
+Remakes = Mapping[str, Remake]
+
+
+def remake_record(owner: str, topic: str, remake: Remake | None) -> LogRecord:
+    """None makes a tombstone: it is done. `owner` is that of attempts."""
+    key = migration_key(_KIND, owner, topic)
+    if remake is None:
+        return LogRecord(key, None)
+    value = {
+        "old": encode_topic_id(remake.old_id),
+        "partitions": remake.partitions,
+        "configs": dict(remake.configs),
+        "ends": {str(number): end for number, end in remake.ends.items()},
+        "groups": [list(each) for each in remake.groups],
+    }
+    return LogRecord(key, compact_json(value))
+
+
+def parse_remake(record: LogRecord) -> tuple[str, str, Remake | None] | None:
+    """Owner, topic and remake (None for a tombstone, or what can't be read); None for another kind."""
+    place = parse_migration_key(record.key, _KIND)
+    return None if place is None else (*place, None if record.value is None else _remake(record.value))
+
+
+def _remake(value: bytes) -> Remake | None:
+    try:
+        match json.loads(value):
+            case {
+                "old": str(old),
+                "partitions": int(partitions),
+                "configs": dict(configs),
+                "ends": dict(ends),
+                "groups": list(groups),
+            }:
+                remembered = [
+                    Remembered(GroupId(str(group)), int(number), int(offset), str(metadata))
+                    for group, number, offset, metadata in groups
+                ]
+                return Remake(
+                    decode_topic_id(old),
+                    partitions,
+                    {str(name): str(each) for name, each in configs.items()},
+                    {int(number): int(end) for number, end in ends.items()},
+                    tuple(remembered),
+                )
+    except (ValueError, TypeError):
+        pass
+    return None
+
+
+def read_remakes(settings: ConnectionSettings, source: Alias, owner: str) -> Remakes:
+    """Of one connector of the flow. None before the first migration. Blocks. Raises KafkaError."""
+    topic = migrations_topic(source)
+    return unless_missing(lambda: read_owned(settings, topic, owner, parse_remake), {})
