@@ -29,6 +29,8 @@ from tests.support.batches import decode, marker, patch
 _MAX_MESSAGE_BYTES: Final = 1048588
 _SEGMENT_BYTES: Final = 1 << 30
 _HOUR_MS: Final = 3_600_000
+RECORDS_MAX: Final = "records.in.batch.max"
+"""No config of Kafka's: other brokers limit how many records a batch has."""
 _BEFORE: Final = "message.timestamp.before.max.ms"
 _AFTER: Final = "message.timestamp.after.max.ms"
 _OFFSET = struct.Struct(">q")
@@ -157,6 +159,8 @@ class PartitionLog:
             size > int(self.config.get("segment.bytes", _SEGMENT_BYTES)),
             Appended(RECORD_LIST_TOO_LARGE, -1),
         )
+        most = int(self.config.get(RECORDS_MAX, header.record_count))
+        yield header.record_count > most, Appended(INVALID_RECORD, -1, "Too many records in a batch")
 
     def _store(self, data: bytearray, header: BatchHeader, now_ms: int) -> int:
         self.changes += 1

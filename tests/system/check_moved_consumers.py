@@ -32,7 +32,9 @@ WAIT_S: Final = 180.0
 def spark(monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkSession]:
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))  # for the workers that read
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    session = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false").getOrCreate()
+    builder = SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")
+    # How long Spark waits for a Python worker, which imports this file's modules first.
+    session = builder.config("spark.python.authenticate.socketTimeout", "120s").getOrCreate()
     session.dataSource.register(Records)
     yield session
     session.stop()

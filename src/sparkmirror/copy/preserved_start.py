@@ -17,13 +17,15 @@ from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.preserved_tail import Bounds
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
-from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.preserving import FILLER_BYTES
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.error_codes import (
     INVALID_RECORD,
     INVALID_TIMESTAMP,
     MESSAGE_TOO_LARGE,
+    POLICY_VIOLATION,
     RECORD_LIST_TOO_LARGE,
     SEQUENCE_UNKNOWN,
 )
@@ -35,6 +37,8 @@ from sparkmirror.kafka.transport import network_of
 _log = logging.getLogger(__name__)
 
 _ESTIMATED_AFTER_S: Final = 3.0
+_RECORDS_MIN: Final = 1000
+"""Who refuses batches of so few empty records refuses all of them, or they would take too long."""
 _WHOLE: Final = 1 << 62
 _FILLER_EPOCH: Final = 0
 
@@ -98,7 +102,10 @@ class PreservedStarts:
     def move(self, starts: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, SparkmirrorError | None]:
         """Let consumers see nothing before these offsets."""
         moved = move_log_starts(self.producer.connection, starts)
-        return {at: found if isinstance(found, SparkmirrorError) else None for at, found in moved.items()}
+        return {
+            at: _unmoved(at, starts[at], found) if isinstance(found, SparkmirrorError) else None
+            for at, found in moved.items()
+        }
 
     def filler_end(self, partition: TopicPartition, bounds: Bounds) -> int:
         """Where the filler ends with which a log starts, `bounds.start` where there is none.
@@ -186,7 +193,8 @@ def _adapts(filling: _Filling, count: int, error: SparkmirrorError) -> bool:
     if error.code == INVALID_RECORD and not filling.keyed:
         filling.keyed = True
         return True
-    if error.code in (MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE) and count > 1:
+    is_too_large = error.code in (MESSAGE_TOO_LARGE, RECORD_LIST_TOO_LARGE) and count > 1
+    if is_too_large or (error.code == INVALID_RECORD and count > _RECORDS_MIN):
         filling.records_max = max(count // 2, 1)
         return True
     return False
@@ -195,14 +203,34 @@ def _adapts(filling: _Filling, count: int, error: SparkmirrorError) -> bool:
 def _explained(partition: TopicPartition, filling: _Filling, error: SparkmirrorError) -> SparkmirrorError:
     if error.code in SEQUENCE_UNKNOWN:
         return RetriableError(f"{partition}: another attempt fills it too: {error}", error.code)
+    if error.retriable or isinstance(error, AuthorizationError):
+        return error
+    start, left = filling.beginning.start, filling.beginning.start - filling.at
+    size_mb = left * FILLER_BYTES / 1e6
+    what = "batches of empty records: leave its topic out of offsets.preserve.topics"
     if error.code == INVALID_TIMESTAMP:
-        return KafkaError(
-            f"{partition}: its beginning up to offset {filling.beginning.start} can't be filled, since the "
-            "target refuses old timestamps: remove message.timestamp.before.max.ms (and "
-            f"message.timestamp.difference.max.ms) of {partition.topic} for the time being ({error})",
-            error.code,
+        what = (
+            "old timestamps: remove message.timestamp.before.max.ms (and "
+            f"message.timestamp.difference.max.ms) of {partition.topic} for the time being"
         )
-    return error
+    return KafkaError(
+        f"{partition}: its beginning up to offset {start} ({left:,} offsets, {size_mb:,.1f} MB) can't be "
+        f"filled, since the target refuses {what} ({error})",
+        error.code,
+    )
+
+
+def _unmoved(partition: TopicPartition, start: int, error: SparkmirrorError) -> SparkmirrorError:
+    if error.retriable or isinstance(error, AuthorizationError):
+        return error
+    remedy = "leave its topic out of offsets.preserve.topics"
+    if error.code == POLICY_VIOLATION:
+        remedy = "add delete to its cleanup.policy there for the time being"
+    return KafkaError(
+        f"{partition}: its log can't start at offset {start}, since the target refuses to delete records: "
+        f"{remedy} ({error})",
+        error.code,
+    )
 
 
 def _waiting(partition: TopicPartition, filling: _Filling) -> RetriableError:

@@ -12,6 +12,8 @@ DIRECT_MARKERS_PER_S: Final = 1_000.0
 
 `python -m bench.preserved` measures it.
 """
+FILLER_BYTES: Final = 0.82
+"""Of an offset that is filled, compressed; a broker may make it less."""
 MARKER_BYTES: Final = 78
 """In the log; a cleaner leaves 61 of them, the header."""
 LONG_GAP_S: Final = 10.0

@@ -9,6 +9,7 @@ from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.preserving import (
     DIRECT_MARKERS_PER_S,
+    FILLER_BYTES,
     LONG_GAP_S,
     MARKER_BYTES,
     MARKERS_PER_S,
@@ -23,7 +24,6 @@ PRESERVED: Final = "preserved offsets"
 
 _OFFSETS_PER_S: Final = 5_000_000
 """What brokers took at least, on two cores that they shared; of all partitions together."""
-_BYTES_PER_OFFSET: Final = 0.82
 _CPU_S_PER_OFFSET: Final = 1.5e-7
 
 
@@ -94,7 +94,7 @@ def _cost(survey: FlowSurvey, topic: str) -> Finding:
         return Finding(PRESERVED, Severity.NOTE, topic, "its offsets are preserved, from 0 on")
     text = (
         f"its offsets are preserved: {offsets:,} before its first records are filled first, "
-        f"{offsets * _BYTES_PER_OFFSET / 1e6:,.1f} MB on each replica until they are deleted, in about "
+        f"{offsets * FILLER_BYTES / 1e6:,.1f} MB on each replica until they are deleted, in about "
         f"{seconds:,.0f} s, for {offsets * _CPU_S_PER_OFFSET:,.0f} s of the brokers' CPU"
     )
     if seconds <= timeout_s:

@@ -1,0 +1,68 @@
+"""Beginnings that the target refuses: in a form that it takes, or said, and the rest of the flow goes on."""
+
+from contextlib import closing
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
+from sparkmirror.domain.ids import TopicPartition
+from tests.contract.copying import Bench, ProgressReports, remote, running
+from tests.contract.test_preserved_offsets import await_same, ends, plan_of
+from tests.memory.partition_log import RECORDS_MAX
+from tests.support.broker_data import append, delete_records, numbered
+
+
+@pytest.mark.memory
+def test_a_beginning_adapts_to_a_broker_that_limits_the_records_of_a_batch(memory_bench: Bench) -> None:
+    plan, target = limited(memory_bench, "preserved.few-records", records_max=5000)
+    assert PreservedStarts.of(plan).fill({target: Beginning(77, 0, 21_000)}) == {target: None}
+    assert ends(memory_bench, "preserved.few-records")[1] == 21_000
+
+
+@pytest.mark.memory
+def test_a_broker_that_refuses_empty_records_is_said_with_topic_cost_and_setting(memory_bench: Bench) -> None:
+    """And the rest of the flow goes on."""
+    plan, target = limited(memory_bench, "preserved.no-records", records_max=500)
+    error = PreservedStarts.of(plan).fill({target: Beginning(77, 0, 100_000_000)})[target]
+    assert str(error) == (
+        f"{target}: its beginning up to offset 100000000 (100,000,000 offsets, 82.0 MB) can't be filled, "
+        "since the target refuses batches of empty records: leave its topic out of offsets.preserve.topics "
+        f"(produce to {target}: INVALID_RECORD (Too many records in a batch))"
+    )
+    other = "preserved.other-records"
+    memory_bench.create(other)
+    for topic in ("preserved.no-records", other):
+        append(memory_bench.source, topic, numbered(1010))
+        delete_records(memory_bench.source, topic, 1005)
+    both = replace(plan, partitions=(*plan.partitions, *plan_of(memory_bench, other).partitions))
+    with closing(ProgressReports(memory_bench)) as watch, running(both):
+        await_same(memory_bench, other, 5)
+        watch.await_progress(
+            "preserved.no-records",
+            lambda report: "(1,005 offsets, 0.0 MB) can't be filled" in str(report.error),
+        )
+
+
+def limited(bench: Bench, topic: str, *, records_max: int) -> tuple[TaskPlan, TopicPartition]:
+    bench.create(topic, target_config={RECORDS_MAX: str(records_max)})
+    return plan_of(bench, topic), TopicPartition(remote(topic), 0)
+
+
+def test_a_broker_that_takes_no_record_is_named(bench: Bench) -> None:
+    topic = "preserved.too-large"
+    bench.create(topic, target_config={"max.message.bytes": "60"})
+    target = TopicPartition(remote(topic), 0)
+    error = PreservedStarts.of(plan_of(bench, topic)).fill({target: Beginning(77, 0, 100)})[target]
+    assert "(100 offsets, 0.0 MB) can't be filled, since the target refuses batches" in str(error)
+    assert "MESSAGE_TOO_LARGE" in str(error)
+
+
+def test_a_log_whose_records_may_not_be_deleted_is_named(real_bench: Bench) -> None:
+    topic = "preserved.compacted"
+    real_bench.create(topic, target_config={"cleanup.policy": "compact"})
+    target = TopicPartition(remote(topic), 0)
+    error = PreservedStarts.of(plan_of(real_bench, topic)).fill({target: Beginning(77, 0, 100)})[target]
+    assert "its log can't start at offset 100" in str(error)
+    assert "add delete to its cleanup.policy there for the time being (" in str(error)
