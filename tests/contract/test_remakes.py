@@ -194,6 +194,8 @@ def test_a_mirrored_topic_gets_its_sources_offsets_and_so_do_its_groups(
     found = plan(access, topic)
     assert "1 of 1 partition have other offsets on far" in step(found, "check").text
     assert step(found, "switch").text.startswith("remember 4 offsets of groups, delete the topic on far")
+    main(["plan", str(tmp_path / "mm2.properties")])
+    assert "it is copied with other offsets already, in 1 partition" in capsys.readouterr().out
     command = ["offsets", "preserve", str(tmp_path / "mm2.properties"), topic, "-o", "json"]
     assert main(command) == 0
     assert '"other offsets"' in capsys.readouterr().out

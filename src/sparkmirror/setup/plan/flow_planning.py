@@ -129,6 +129,7 @@ class _Planning:
             accounts=accounts,
             begun=begun,
             translated=[at for at, position in left.positions.items() if position.is_translated],
+            shifted=[at for at, position in left.positions.items() if position.run and position.run.shift],
             filled=filled,
             predecessors=self._predecessors() if filled else (),
             begins=left.begins,

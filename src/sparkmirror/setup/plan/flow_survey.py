@@ -49,6 +49,8 @@ class FlowSurvey:
     begun: Collection[str] = ()
     translated: Collection[TopicPartition] = ()
     """Those whose offsets could be preserved no more: they go on with others."""
+    shifted: Collection[TopicPartition] = ()
+    """Those that are copied with other offsets, by their positions."""
     predecessors: Collection[str] = ()
     """Other connectors that have positions of this source."""
     filled: Collection[str] = ()

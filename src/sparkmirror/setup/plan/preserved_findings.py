@@ -31,6 +31,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
     """A finding for each of those that do not run yet, or go on with other offsets."""
     preserves = preserves_offsets(survey.settings)
     translated = Counter(partition.topic for partition in survey.translated)
+    shifted = Counter(partition.topic for partition in survey.shifted)
     for topic, remote in survey.mirrored:
         if not preserves(topic):
             continue
@@ -41,6 +42,14 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
                 topic,
                 f"its offsets are translated in {counted(translated[topic], 'partition')}, since they could "
                 "not be preserved there any more",
+                f"sparkmirror offsets preserve makes {remote} anew with the source's offsets",
+            )
+        elif shifted[topic]:
+            yield Finding(
+                PRESERVED,
+                Severity.WARNS if _goes_on_translated(survey) else Severity.BLOCKS,
+                topic,
+                f"it is copied with other offsets already, in {counted(shifted[topic], 'partition')}",
                 f"sparkmirror offsets preserve makes {remote} anew with the source's offsets",
             )
         elif topic in survey.begun:

@@ -66,6 +66,13 @@ def test_what_goes_on_with_other_offsets(survey: FlowSurvey) -> None:
     assert only(since).text.startswith("its offsets are translated in 1 partition,")
 
 
+def test_a_topic_that_is_copied_with_other_offsets_already(survey: FlowSurvey) -> None:
+    found = only(replace(survey, begun={"orders"}, shifted=[TopicPartition("orders", 1)]))
+    assert found.severity is Severity.BLOCKS
+    assert found.text == "it is copied with other offsets already, in 1 partition"
+    assert found.remedy.startswith("sparkmirror offsets preserve makes source.orders anew")
+
+
 def test_a_long_gap_is_said_with_its_count_and_time(survey: FlowSurvey) -> None:
     begun = replace(survey, begun={"orders"}, lost={TopicPartition("orders", 1): 600_000})
     found = only(begun)
