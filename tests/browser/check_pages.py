@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, Route, sync_playwright
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.connect.rest.app import ConnectApp
@@ -45,6 +45,7 @@ WIDTHS: Final = (360, 1280, 2560, 3840)
 NODES_MAX: Final = 3000
 BANNER_S: Final = 10.0
 SEEN_S: Final = 3.0
+LATE_MS: Final = 500
 
 
 class Served:
@@ -195,6 +196,35 @@ def test_a_page_says_that_it_is_old_and_goes_on_when_the_mirror_is_back(browser:
     assert "1 topic, 1 partition" in page.inner_text("main")
     page.close()
     served.close()
+
+
+@pytest.mark.parametrize("happens", ["a script is late", "nobody answers", "it is refused"])
+def test_a_page_follows_whatever_happens_to_its_first_requests(
+    happens: str, served: Served, browser: Browser
+) -> None:
+    """As in the first second of a mirror on a busy machine."""
+    page = browser.new_page()
+    handled: list[str] = []
+
+    def handle(route: Route) -> None:
+        handled.append(route.request.url)
+        if happens == "a script is late":
+            page.wait_for_timeout(LATE_MS)
+        elif len(handled) == 1:
+            return (
+                route.abort()
+                if happens == "nobody answers"
+                else route.fulfill(status=503, body="Too many connections")
+            )
+        return route.continue_()
+
+    page.route("**/hx-sse.min.js" if happens == "a script is late" else "**/live/**", handle)
+    page.goto(served.url)
+    drawn = page.text_content("#asof")
+    await_true(lambda: page.text_content("#asof") != drawn, BANNER_S, page)
+    assert handled
+    assert "Too many connections" not in page.inner_text("main")
+    page.close()
 
 
 def test_all_links_can_be_reached_by_the_keyboard(served: Served, browser: Browser) -> None:

@@ -89,6 +89,12 @@ def test_nothing_in_a_name_is_run(view: MirrorView, shown: Look) -> None:
     assert len(parsed.tags) <= NODES_MAX
 
 
+def test_htmx_waits_for_its_extension(view: MirrorView) -> None:
+    """It waits for a page that is still being read, and that is no more when a deferred script runs."""
+    attributes = [name for tag, name, _ in Parsed(page(view, Look("overview"))).attributes if tag == "script"]
+    assert attributes == ["src"] * SCRIPTS
+
+
 def test_pages_load_and_link_below_their_own_folder_only(view: MirrorView) -> None:
     for shown in LOOKS:
         urls = [

@@ -3,6 +3,7 @@
 document.documentElement.classList.add("js");
 
 const OLD_AFTER_MS = 5000;
+const RECONNECT_MS = 1000;
 const plots = new Map();
 let heardAt = Date.now();
 let trouble = "";
@@ -74,6 +75,11 @@ function check() {
 }
 
 const content = document.getElementById("content");
+// The extension connects again where it was connected once. Whatever else answered at first is no part of the page.
+content.addEventListener("htmx:before:response", event => {
+  if (!event.detail.ctx.response.headers.get("Content-Type")?.includes("text/event-stream")) event.preventDefault();
+});
+content.addEventListener("htmx:finally:request", () => setTimeout(() => htmx.trigger(content, "reconnect"), RECONNECT_MS));
 content.addEventListener("alive", heard);
 content.addEventListener("trouble", event => { heardAt = Date.now(); trouble = event.detail.data; check(); });
 document.addEventListener("htmx:sse:after:message", draw);
