@@ -39,6 +39,7 @@ PAGES: Final = {
     "events": "events?flow=a-%3Eb",
     "connectors": "connectors?flow=a-%3Eb",
     "verify": "verify?flow=a-%3Eb",
+    "migrations": "migrations?flow=a-%3Eb",
 }
 Scheme = Literal["light", "dark"]
 WIDTHS: Final = (360, 1280, 2560, 3840)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from math import sin
 from typing import Any, Final
 
-from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, LogIdentity, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import (
@@ -16,6 +16,7 @@ from sparkmirror.metrics.looks import (
     GroupsLook,
     HeartbeatLook,
     Latencies,
+    MigrationsLook,
     Motion,
     PartitionLook,
     SourceLook,
@@ -24,7 +25,11 @@ from sparkmirror.metrics.looks import (
     VerifyLook,
 )
 from sparkmirror.storage.events import Event, EventKind
+from sparkmirror.storage.failbacks import Failback
+from sparkmirror.storage.migrations import Migrations, Moved
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from sparkmirror.storage.promotions import Parting, Promotion, Stage
+from sparkmirror.storage.written_offsets import WrittenOffset
 from tests.support.progress_records import IDLE
 
 A_TO_B: Final = Flow(Alias("a"), Alias("b"))
@@ -117,6 +122,22 @@ def comparison() -> VerifyLook:
     return VerifyLook(1_700_000_000.0, 1_700_000_060.0, said, rows=rows, json="{}", junit="<testsuites/>")
 
 
+def migrated() -> Migrations:
+    """Of each kind one, and more: groups and topics with hostile names."""
+    at_ms = 1_700_000_000_000
+    parted = Promotion(Stage.PROMOTED, at_ms + 3000, b"", {0: Parting(900, 900), 1: Parting(70, None)})
+    offsets = [WrittenOffset(TopicPartition("a.orders", 0), 97, 90)]
+    offsets += [WrittenOffset(TopicPartition("a.orders", number), 5, None) for number in range(1, 9)]
+    return Migrations(
+        {
+            GroupId("billing"): Moved(at_ms + 1000, tuple(offsets)),
+            **{GroupId(name): Moved(at_ms, (offsets[0],)) for name in HOSTILE},
+        },
+        {"parted": parted, HOSTILE[0]: Promotion(Stage.SWITCHING, at_ms + 2000, b"", {})},
+        {"followed": Failback(at_ms, at_ms + 4000, LogIdentity(b"", -1, b""), {0: 900})},
+    )
+
+
 def hour() -> Sequence[HistoryPoint]:
     """An hour with a gap of ten minutes, in which nothing was known."""
     points = []
@@ -175,6 +196,7 @@ def everything() -> list[ConnectorLook]:
             lost=1200,
             events=EventsLook([event(name, name) for name in HOSTILE] + [event("orders-7", error)]),
             verify=comparison(),
+            migrations=MigrationsLook(migrated()),
             settings={"name": SOURCE, "topics": ".*", **{name: name for name in HOSTILE}},
             slots=2,
         ),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.request import urlopen
 
 import pytest
 
@@ -70,7 +71,8 @@ def migrated(
         "heartbeats.replication.enabled": "false",
         "tasks.max": "1",
     }
-    with running_mirror(tmp_path_factory.mktemp("moved") / "mirror", properties) as mirror:
+    folder = tmp_path_factory.mktemp("moved") / "mirror"
+    with running_mirror(folder, properties, "--http", "127.0.0.1:0") as mirror:
         await_caught_up(source_cluster, target_cluster, ALIAS, [TOPIC, KEPT])
         yield MigratedMirror(source_cluster, target_cluster, mirror)
 
@@ -248,6 +250,35 @@ def test_promoted_copies_get_nothing_of_the_flow_any_more(
     assert f"more on {ALIAS}, which is not on B: {KEPT}-0 (2 offsets)" in str(again)
     assert main([*command, "--roll-back", "--execute"]) == 1
     assert f"{KEPT} can't be copied again: the flow is fenced there" in capsys.readouterr().err
+
+
+def test_pages_and_view_show_what_was_migrated(migrated: MigratedMirror) -> None:
+    """The topic that the test before has promoted, and a group that moves while somebody looks."""
+    group = "moved-and-seen"
+    commit(migrated.source, group, TOPIC, {0: 20})
+    commit(migrated.target, group, REMOTE, {0: 3})
+    assert main(migrated.consumers(group, "--yes")) == 0
+    url = migrated.mirror.await_log("pages are at http://").rpartition(" ")[2].removesuffix("ui/")
+
+    def get(path: str) -> str:
+        with urlopen(url + path, timeout=10) as response:
+            text: str = response.read().decode()
+            return text
+
+    def seen() -> dict[str, Any]:
+        (flow,) = json.loads(get(f"mirror?flow={ALIAS}-%3EB&migrations=true"))["flows"]
+        return {it["name"]: it for it in flow["migrations"]["items"]}
+
+    found = await_value(lambda: found if group in (found := seen()) else None, WAIT_S, lambda: str(seen()))
+    assert found[group]["partitions"] == [
+        {"topic": REMOTE, "partition": 0, "offset": 20 + AHEAD, "earlier_offset": 3}
+    ]
+    assert (found[KEPT]["kind"], found[KEPT]["stage"]) == ("promotion", "promoted")
+    partings = [(it["parting"], it["source_end"]) for it in found[KEPT]["partitions"]]
+    assert partings == [(RECORDS + 3, RECORDS + 3), (RECORDS, RECORDS)]
+    page = get(f"ui/migrations?flow={ALIAS}-%3EB")
+    assert f"at {20 + AHEAD}, 3 before" in page
+    assert f"partition 1 from {RECORDS} on, where the source ended at {RECORDS}" in page
 
 
 def test_topics_without_preserved_offsets_are_not_promoted(

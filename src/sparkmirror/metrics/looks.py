@@ -13,6 +13,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPar
 from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.storage.events import Event
+from sparkmirror.storage.migrations import Migrations
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.promotions import Promotion, Promotions
 from sparkmirror.storage.verified import Verified
@@ -109,6 +110,14 @@ class EventsLook:
     verified: Mapping[TopicPartition, Verified] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True)
+class MigrationsLook:
+    """What was migrated by a flow; None before it was read. `trouble` says why nothing newer is known."""
+
+    known: Migrations | None = None
+    trouble: str | None = None
+
+
 class VerifiedRow(NamedTuple):
     """A partition that was compared: everything before `upto`, an offset of the source.
 
@@ -180,6 +189,7 @@ class SourceLook(ConnectorLook):
     slots: int | None = None
     verify: VerifyLook | None = None
     promoted: Promotions = field(default_factory=dict)
+    migrations: MigrationsLook | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,13 +24,17 @@ from sparkmirror.migrate.group_moves import (
     PartitionMove,
     PartitionRollback,
     RollbackState,
-    WrittenOffset,
 )
 from sparkmirror.migrate.migrations_log import MigrationsLog
-from sparkmirror.migrate.written_offsets import read_written, restored_record, written_record
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.wire_records import Checkpoint
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader
+from sparkmirror.storage.written_offsets import (
+    WrittenOffset,
+    read_written,
+    restored_record,
+    written_record,
+)
 
 _READ_TIMEOUT_S = 60.0
 

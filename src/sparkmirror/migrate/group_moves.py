@@ -11,6 +11,7 @@ from typing import Self
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
 from sparkmirror.domain.quantities import counted
 from sparkmirror.migrate.steps import Step, StepState, some_of
+from sparkmirror.storage.written_offsets import WrittenOffset
 
 
 class MoveState(StrEnum):
@@ -202,16 +203,6 @@ class RollbackState(StrEnum):
     TO_RESTORE = "to restore"
     TO_REMOVE = "to remove"
     RESTORED = "back"
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenOffset:
-    """An offset that a migration wrote on the target, and the one before; None if there was none."""
-
-    partition: TopicPartition
-    written: int
-    earlier: int | None
-    earlier_metadata: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,11 +27,13 @@ from sparkmirror.mirror.event_history import EventHistory
 from sparkmirror.mirror.event_log import EventLog
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup
+from sparkmirror.mirror.migration_history import MigrationHistory
 from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.spark.session import Session
+from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.progress import ProgressReader, progress_topic
 
@@ -101,6 +103,8 @@ class SourceRun:
         reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
         self._events = EventLog(on.flow, connector.name, on.worker_client)
         self._history = EventHistory(on.flow, on.worker_client)
+        owner = owner_of(on.worker.offset_topic.name, connector.name)
+        self._migrations = MigrationHistory(on.flow, on.worker_client, owner)
         self.verifying = Verifying(on, connector)
         log = flow_log(__name__, on.flow, connector.name)
         self._progress = ProgressWatch(
@@ -123,6 +127,7 @@ class SourceRun:
             self._progress.thread,
             self._events.thread,
             self._history.thread,
+            self._migrations.thread,
             self.limits.thread,
             PeriodicThread("end of comparisons", log, lambda: (), self.verifying.stop),
             *(cluster.thread for cluster in self._clusters),
@@ -181,6 +186,7 @@ class SourceRun:
             slots=source.slots,
             verify=self.verifying.look(),
             promoted=source.promotions,
+            migrations=self._migrations.look(),
         )
         return self._progress.meter.look(of, assignment, time.monotonic())
 

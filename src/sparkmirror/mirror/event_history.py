@@ -17,14 +17,13 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.metrics.looks import EventsLook
+from sparkmirror.mirror.attention import Attention
 from sparkmirror.storage.events import Event, events_topic, parse_event
 from sparkmirror.storage.verified import Verified, verified_of
 
 _KEPT: Final = 500
 _INTERVAL_S: Final = 1.0
 _WAIT_S: Final = 0.1
-_LOOKED_AT_S: Final = 30.0
-_PAUSE_S: Final = 10.0
 _VERIFIED_EVERY_S: Final = 30.0
 """For metrics, whose age doesn't matter much."""
 
@@ -46,8 +45,7 @@ class EventHistory:
         tail = TopicTail(settings, events_topic(flow.source))
         self._poll = poll or tail.poll
         self._clock = clock
-        self._looked_at: float | None = None
-        self._paused_until = 0.0
+        self._attention = Attention(clock)
         self._is_asked = False
         self._read_at: float | None = None
         self._verified: Mapping[TopicPartition, Verified] = {}
@@ -60,7 +58,7 @@ class EventHistory:
 
     def look(self) -> EventsLook:
         """What was read until now; the thread reads on for half a minute."""
-        self._looked_at = self._clock()
+        self._attention.look()
         return self._look
 
     def verified(self) -> Mapping[TopicPartition, Verified]:
@@ -71,7 +69,7 @@ class EventHistory:
     def read(self) -> None:
         """Called by the thread."""
         now = self._clock()
-        if now < self._paused_until or not self._is_due(now):
+        if self._attention.is_paused or not self._is_due(now):
             return
         self._is_asked, self._read_at = False, now
         try:
@@ -81,13 +79,13 @@ class EventHistory:
                 self._take(event for it in records if (event := parse_event(it)) is not None)
         except SparkmirrorError as error:
             self._look = replace(self._look, trouble=str(error))
-            self._paused_until = now + _PAUSE_S
+            self._attention.pause()
             return
         if count or self._look.trouble or self._look.newest_first is None:
             self._look = EventsLook(tuple(reversed(self._events)), verified=self._verified)
 
     def _is_due(self, now: float) -> bool:
-        if self._looked_at is not None and now - self._looked_at <= _LOOKED_AT_S:
+        if self._attention.is_given:
             return True
         return self._is_asked and (self._read_at is None or now - self._read_at >= _VERIFIED_EVERY_S)
 

@@ -23,6 +23,7 @@ from sparkmirror.ui.plans import PlanLines
 from sparkmirror.view.events import events_matching
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.groups import groups_of
+from sparkmirror.view.migrations import migrations_matching
 from sparkmirror.view.moves import group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import page_of
 from sparkmirror.view.tasks import tasks_of
@@ -35,6 +36,7 @@ _NEEDS_MAX: Final = 20
 _GROUPS_OF_TOPIC: Final = 20
 _TASKS_MAX: Final = 50
 _PROBLEMS_MAX: Final = 3
+_PLACES_MAX: Final = 5
 _SETTINGS_MAX: Final = 120
 _PLAN_KINDS: Final = {"+": "new", "~": "changed", "-": "gone", "✗": "blocks", "!": "warns"}
 
@@ -161,6 +163,16 @@ def _verify(view: MirrorView, look: Look) -> dict[str, Any]:
     }
 
 
+def _migrations(view: MirrorView, look: Look) -> dict[str, Any]:
+    flow = flow_of(view, look.flow)
+    return {
+        "flow": flow,
+        "seen": flow.migrations,
+        "migrations": page_of(migrations_matching(flow, look.matching), look.number, _ROWS),
+        "places_max": _PLACES_MAX,
+    }
+
+
 _CONTEXTS: Final = {
     "overview": _overview,
     "flow": _flow,
@@ -170,6 +182,7 @@ _CONTEXTS: Final = {
     "events": _events,
     "connectors": _connectors,
     "verify": _verify,
+    "migrations": _migrations,
 }
 
 

@@ -4,7 +4,17 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
-PAGES: Final = ("overview", "flow", "topic", "groups", "group", "events", "connectors", "verify")
+PAGES: Final = (
+    "overview",
+    "flow",
+    "topic",
+    "groups",
+    "group",
+    "events",
+    "connectors",
+    "verify",
+    "migrations",
+)
 _TEXT_MAX: Final = 1000
 """Of a parameter; a topic's name has 249 characters at most."""
 

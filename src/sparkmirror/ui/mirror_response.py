@@ -37,6 +37,7 @@ def asked_of(parameters: Mapping[str, str]) -> Asked:
         groups=flag("groups"),
         partitions=flag("partitions"),
         events=flag("events"),
+        migrations=flag("migrations"),
         size=_size(parameters.get("size", "")),
     )
 

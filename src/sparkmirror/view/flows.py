@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.metrics.flow_history import HistoryPoint
-from sparkmirror.metrics.looks import EventsLook, GroupsLook, VerifyLook
+from sparkmirror.metrics.looks import EventsLook, GroupsLook, MigrationsLook, VerifyLook
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.topics import Topics
 from sparkmirror.view.values import ClusterView, ConnectorView, Lag, Speed, State
@@ -28,8 +28,9 @@ class FlowView:
     """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
 
     `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
-    `events` is None where no source connector runs; `slots` are Spark's for the copy tasks. `latency_at` is
-    when `latency_ms` was computed, of the clock of `now`: it is of the last minute, and serves for seconds.
+    `events` and `migrations` are None where no source connector runs; `slots` are Spark's for the copy tasks.
+    `latency_at` is when `latency_ms` was computed, of the clock of `now`: it is of the last minute, and
+    serves for seconds.
     """
 
     flow: Flow
@@ -54,6 +55,7 @@ class FlowView:
     slots: int | None = None
     latency_at: float = 0.0
     verify: VerifyLook | None = None
+    migrations: MigrationsLook | None = None
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

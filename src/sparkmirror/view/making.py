@@ -103,6 +103,7 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
         next((look.slots for look in parts.sources if look.slots is not None), None),
         before.latency_at if before is not None and is_kept else now,
         next((look.verify for look in parts.sources if look.verify is not None), None),
+        next((look.migrations for look in parts.sources if look.migrations is not None), None),
     )
 
 

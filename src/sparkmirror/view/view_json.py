@@ -13,6 +13,7 @@ from sparkmirror.storage.events import Event
 from sparkmirror.view.events import events_matching
 from sparkmirror.view.flows import FlowView, MirrorView, Verification
 from sparkmirror.view.groups import groups_of
+from sparkmirror.view.migrations import MigratedPartition, Migration, MigrationKind, migrations_matching
 from sparkmirror.view.moves import Answer, group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import Page, page_of
 from sparkmirror.view.values import (
@@ -36,7 +37,8 @@ class Asked(NamedTuple):
     """What of a mirror is asked for: a flow by its name `A->B`, a topic of the source, and a page from 1 on.
 
     `matching` is a part of the names of topics or groups; `groups` asks for groups instead of topics,
-    `partitions` for the partitions of all topics, `events` for the last events, newest first.
+    `partitions` for the partitions of all topics, `events` for the last events and `migrations` for what was
+    migrated, newest first.
     """
 
     flow: str | None = None
@@ -46,6 +48,7 @@ class Asked(NamedTuple):
     groups: bool = False
     partitions: bool = False
     events: bool = False
+    migrations: bool = False
     size: int = SIZE
 
 
@@ -138,6 +141,8 @@ def _part(flow: FlowView, asked: Asked) -> Json:
     if asked.events:
         found = events_matching(flow, asked.matching)
         return {"events": _page(page_of(found, asked.page, asked.size), Event.to_json)}
+    if asked.migrations:
+        return {"migrations": _migrations(flow, asked)}
     topics = flow.topics.worst_first(asked.matching)
     if asked.partitions:
         partitions = flow.topics.partitions_worst_first(asked.matching)
@@ -223,6 +228,34 @@ def _group_partition(partition: GroupPartitionView) -> Json:
         "written": partition.written,
         "read_again_records": partition.again,
     }
+
+
+def _migrations(flow: FlowView, asked: Asked) -> Json:
+    is_known = flow.migrations is not None and flow.migrations.known is not None
+    shown = page_of(migrations_matching(flow, asked.matching), asked.page, asked.size)
+    return {"known": is_known, **_page(shown, _migration)}
+
+
+def _migration(migration: Migration) -> Json:
+    return {
+        "kind": migration.kind.value,
+        "name": migration.name,
+        "at_ms": migration.at_ms,
+        "stage": migration.stage,
+        "partition_count": len(migration.partitions),
+        "partitions": [_migrated_partition(migration, it) for it in migration.partitions[:SIZE]],
+    }
+
+
+def _migrated_partition(migration: Migration, partition: MigratedPartition) -> Json:
+    of = {"topic": partition.partition.topic, "partition": partition.partition.partition}
+    match migration.kind:
+        case MigrationKind.GROUP:
+            return {**of, "offset": partition.offset, "earlier_offset": partition.other}
+        case MigrationKind.PROMOTION:
+            return {**of, "parting": partition.offset, "source_end": partition.other}
+        case MigrationKind.FAILBACK:
+            return {**of, "goes_on_from": partition.offset}
 
 
 def _answer(answer: Answer) -> Json:

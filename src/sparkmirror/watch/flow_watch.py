@@ -18,6 +18,8 @@ from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_status import FlowStatus, StatusReader
 from sparkmirror.mirror.cluster_watch import ClusterWatch
 from sparkmirror.mirror.event_history import EventHistory
+from sparkmirror.mirror.migration_history import MigrationHistory
+from sparkmirror.storage.attempts import owner_of
 from sparkmirror.watch.group_watch import GroupWatch
 from sparkmirror.watch.observed_reports import ObservedReports, reported_by_tasks
 from sparkmirror.watch.observed_table import POSITION_INTERVAL_S, Observed, observed_of, with_observed
@@ -58,6 +60,8 @@ class FlowWatch:
             ClusterWatch(flow.flow, flow.flow.target, source.target_admin),
         ]
         self._history = EventHistory(flow.flow, flow.worker_client)
+        owner = owner_of(flow.worker.offset_topic.name, source.name)
+        self._migrations = MigrationHistory(flow.flow, flow.worker_client, owner)
         self._groups = None if flow.checkpoint is None else GroupWatch(flow.flow, flow.checkpoint)
         self._seen: _Seen | None = None
         log = flow_log(__name__, flow.flow)
@@ -69,6 +73,7 @@ class FlowWatch:
         return (
             self._thread,
             self._history.thread,
+            self._migrations.thread,
             *of_groups,
             *(cluster.thread for cluster in self._clusters),
         )
@@ -123,6 +128,7 @@ class FlowWatch:
             None if seen is None else _trouble(seen.status),
             clusters=[watch.seen() for watch in self._clusters],
             events=self._history.look(),
+            migrations=self._migrations.look(),
         )
         look = self._meter.look(of, None if seen is None else seen.assigned, now)
         if seen is None:

@@ -11,9 +11,9 @@ from sparkmirror.migrate.group_moves import (
     PartitionMove,
     PartitionRollback,
     RollbackState,
-    WrittenOffset,
 )
 from sparkmirror.migrate.steps import Step, StepState
+from sparkmirror.storage.written_offsets import WrittenOffset
 
 FLOW = Flow(Alias("A"), Alias("B"))
 GROUP = GroupId("billing")

@@ -2,8 +2,6 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
-from sparkmirror.migrate.group_moves import WrittenOffset
-from sparkmirror.migrate.written_offsets import parse_written, written_record
 from sparkmirror.storage.promotions import (
     Parting,
     Promotion,
@@ -14,6 +12,7 @@ from sparkmirror.storage.promotions import (
     promotion_record,
     promotions_json,
 )
+from sparkmirror.storage.written_offsets import WrittenOffset, parse_written, written_record
 
 PROMOTION = Promotion(Stage.PROMOTED, 12, b"\x00" * 16, {0: Parting(7, 9), 11: Parting(0, None)})
 OWNER = "mm2-offsets.A.internal-größe"

@@ -6,7 +6,8 @@ from typing import Final
 import pytest
 
 from sparkmirror.domain.printable import printable
-from sparkmirror.metrics.looks import EventsLook
+from sparkmirror.metrics.looks import EventsLook, MigrationsLook
+from sparkmirror.storage.migrations import Migrations
 from sparkmirror.ui.html import error_page, needs_of, page, part
 from sparkmirror.ui.looks import Look, look_of
 from sparkmirror.view.flows import MirrorView
@@ -25,10 +26,14 @@ LOOKS: Final = (
     Look("connectors", FLOW),
     Look("verify", FLOW),
     Look("verify", "b->lab"),
+    Look("migrations", FLOW),
+    Look("migrations", "b->a"),
+    Look("migrations", "b->lab"),
     Look("events", "b->lab"),
     Look("connectors", "b->lab"),
     *(Look("events", FLOW, matching=name) for name in HOSTILE),
     *(Look("groups", FLOW, matching=name) for name in HOSTILE),
+    *(Look("migrations", FLOW, matching=name) for name in HOSTILE),
     *(Look("topic", FLOW, name) for name in HOSTILE),
     *(Look("group", FLOW, name) for name in HOSTILE),
     *(Look("flow", FLOW, matching=name) for name in HOSTILE),
@@ -110,9 +115,11 @@ def test_hostile_names_are_shown_as_they_are(view: MirrorView) -> None:
     groups = Parsed(part(view, Look("groups", FLOW))).text
     events = Parsed(part(view, Look("events", FLOW))).text
     settings = Parsed(part(view, Look("connectors", FLOW))).text
+    migrations = Parsed(part(view, Look("migrations", FLOW))).text
     for name in HOSTILE:
         assert printable(name) in topics
         assert printable(name) in groups
+        assert printable(name) in migrations
         assert events.count(printable(name)) >= 2
         assert settings.count(printable(name)) >= 2
 
@@ -146,6 +153,31 @@ def test_events_that_cannot_be_read_are_not_none() -> None:
     ):
         of = view_of(Node("n", "1"), [source(look(), events=known)], 0.0)
         assert said in Parsed(part(of, Look("events", FLOW))).text
+
+
+def test_migrations_have_their_stage_and_offsets(view: MirrorView) -> None:
+    text = " ".join(Parsed(part(view, Look("migrations", FLOW))).text.split())
+    assert text.index("followed") < text.index("parted") < text.index("switching") < text.index("billing")
+    assert "partition 0 from 900 on, where the source ended at 900" in text
+    assert "partition 1 from 70 on" in text
+    assert "a.orders-0 at 97, 90 before" in text
+    assert "a.orders-1 at 5, without an offset before" in text
+    assert "and 4 partitions more" in text
+    assert "failback of a topic" in text
+    assert "parted" not in Parsed(part(view, Look("migrations", FLOW, matching="billing"))).text
+
+
+def test_migrations_that_cannot_be_read_are_not_none() -> None:
+    for known, said in (
+        (None, "none runs here"),
+        (MigrationsLook(), "Migrations are being read"),
+        (MigrationsLook(trouble="no right to READ"), "no right to READ"),
+        (MigrationsLook(Migrations()), "Nothing of this flow was migrated"),
+    ):
+        of = view_of(Node("n", "1"), [source(look(), migrations=known)], 0.0)
+        text = Parsed(part(of, Look("migrations", FLOW))).text
+        assert said in text
+        assert ("Nothing of this flow" in text) == (known == MigrationsLook(Migrations()))
 
 
 def test_tasks_have_their_partitions_and_slots(view: MirrorView) -> None:

@@ -80,6 +80,21 @@ def test_events_come_newest_first() -> None:
     assert (event["kind"], event["about"], flow["spark_slots"]) == ("failed", "orders-7", 2)
 
 
+def test_migrations_come_newest_first() -> None:
+    (flow,) = answer(Asked("a->b", migrations=True))["flows"]
+    followed, parted, _, billing = flow["migrations"]["items"][:4]
+    assert (followed["kind"], followed["partitions"][0]["goes_on_from"]) == ("failback", 900)
+    assert [it["source_end"] for it in parted["partitions"]] == [900, None]
+    assert (parted["stage"], parted["partitions"][1]["parting"]) == ("promoted", 70)
+    assert billing["partitions"][:2] == [
+        {"topic": "a.orders", "partition": 0, "offset": 97, "earlier_offset": 90},
+        {"topic": "a.orders", "partition": 1, "offset": 5, "earlier_offset": None},
+    ]
+    assert (billing["kind"], billing["at_ms"], billing["partition_count"]) == ("group", 1_700_000_001_000, 9)
+    (flow,) = answer(Asked("b->a", migrations=True))["flows"]
+    assert flow["migrations"] == {"known": False, "page": 1, "pages": 1, "total": 0, "items": []}
+
+
 def test_groups_are_asked_for_by_themselves() -> None:
     (flow,) = answer(Asked("a->b", groups=True, matching="behind"))["flows"]
     (group,) = flow["groups"]["items"]

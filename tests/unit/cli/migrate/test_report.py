@@ -15,10 +15,10 @@ from sparkmirror.migrate.group_moves import (
     GroupRollback,
     PartitionMove,
     PartitionRollback,
-    WrittenOffset,
 )
 from sparkmirror.migrate.steps import Step, StepState
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain
+from sparkmirror.storage.written_offsets import WrittenOffset
 
 FLOW = Flow(Alias("target"), Alias("east"))
 """An alias may be any word, also one that a column's name has."""

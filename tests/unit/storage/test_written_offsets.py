@@ -2,8 +2,7 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.migrate.group_moves import WrittenOffset
-from sparkmirror.migrate.written_offsets import parse_written, restored_record, written_record
+from sparkmirror.storage.written_offsets import WrittenOffset, parse_written, restored_record, written_record
 
 GROUP = GroupId("größe")
 PLACE = TopicPartition("us.orders", 3)

@@ -1,17 +1,27 @@
 """Reads and writes offsets that migrations replaced, in `mm2-migrations.<source>.internal` on the target.
 
 A record for each offset that was written for a group, with the offset that it replaced; a tombstone once
-that is restored. `storage/promotions.py` has the topic's other records.
+that is restored. `storage/promotions.py` and `storage/failbacks.py` have the topic's other records.
 """
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.topic_log import read_topic
-from sparkmirror.migrate.group_moves import WrittenOffset
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenOffset:
+    """An offset that a migration wrote on the target, and the one before; None if there was none."""
+
+    partition: TopicPartition
+    written: int
+    earlier: int | None
+    earlier_metadata: str = ""
 
 
 def written_record(group: GroupId, offset: WrittenOffset) -> LogRecord:
