@@ -200,7 +200,11 @@ def everything() -> list[ConnectorLook]:
             settings={"name": SOURCE, "topics": ".*", **{name: name for name in HOSTILE}},
             slots=2,
         ),
-        groups(*reading, active=frozenset({GroupId("moved")})),
+        groups(
+            *reading,
+            active=frozenset({GroupId("moved")}),
+            errors={GroupId("away"): "find the coordinator of group away on a: COORDINATOR_NOT_AVAILABLE"},
+        ),
         HeartbeatLook(
             A_TO_B, ConnectorName("MirrorHeartbeatConnector"), "heartbeat", age_s=0.6, interval_s=1.0
         ),

@@ -149,9 +149,11 @@ class CheckpointConnector:
         listed = self._source.listed()
         wanted = [group for group in sorted(listed) if settings.group_filter.should_replicate(group)]
         consumers = [group for group in wanted if listed[group].commits_offsets]
-        committed = self._source.committed(consumers)
+        # Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
+        unlisted = [group for group in self._groups if group not in listed]
+        committed = self._source.committed([*consumers, *unlisted])
         groups = []
-        for group in consumers:
+        for group in sorted(committed):
             offsets = committed[group]
             if isinstance(offsets, KafkaError):
                 self._log_problem(group, offsets)
@@ -173,11 +175,13 @@ class CheckpointConnector:
         assert self._source is not None
         self._read_syncs()
         found: dict[GroupId, Offsets] = {}
+        errors: dict[GroupId, KafkaError] = {}
         for part in self._source.committed_parts(self._groups):
             offsets_of = {}
             for group, offsets in part.items():
                 if isinstance(offsets, KafkaError):
                     self._log_problem(group, offsets)
+                    errors[group] = offsets
                 else:
                     offsets_of[group] = offsets
             self._lookups.note(offsets_of, self._book)
@@ -189,7 +193,7 @@ class CheckpointConnector:
             improved = self._lookups.run(found, self._syncs.histories)
             self._emit_news({group: found[group] for group in improved})
         self._measure(found)
-        self.looks.note_translation(found, self._histories(), self._book, time.monotonic())
+        self.looks.note_translation(found, self._histories(), self._book, time.monotonic(), errors)
         self._log_rest()
 
     def _measure(self, found: Mapping[GroupId, Offsets]) -> None:
@@ -248,10 +252,12 @@ class CheckpointConnector:
             if self._book.of_group(group) and (group not in listed or listed[group].takes_offsets)
         ]
         on_target: dict[GroupId, Mapping[TopicPartition, int]] = {}
+        errors: dict[GroupId, KafkaError] = {}
         for part in self._target.committed_parts(idle):
             for group, committed in part.items():
                 if isinstance(committed, KafkaError):
                     self._log_problem(group, committed)
+                    errors[group] = committed
                     continue
                 there_now = {partition: offset for partition, (offset, _) in committed.items()}
                 ahead = {
@@ -266,7 +272,7 @@ class CheckpointConnector:
                     there_now |= written
                 on_target[group] = there_now
         active = frozenset(group for group in self._groups if group in listed and listed[group].is_active)
-        self.looks.note_target(on_target, active, time.monotonic())
+        self.looks.note_target(on_target, active, time.monotonic(), errors)
         self._log_rest()
 
     def _write(self, group: GroupId, checkpoints: OfGroup) -> bool:

@@ -6,9 +6,11 @@ One thread notes, any thread looks. Nothing is read or asked for it.
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from itertools import islice
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterpart, is_followed
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.group_explanation import Translation
 from sparkmirror.kafka.groups import Offsets
@@ -19,6 +21,8 @@ from sparkmirror.offsets.translation import SyncHistory
 _PARTITIONS_MAX: Final = 10_000
 """Partitions of groups that are kept; a large cluster has a hundred thousand."""
 
+_NO_ERRORS: Final[Mapping[GroupId, KafkaError]] = MappingProxyType({})
+
 OnTarget = Mapping[GroupId, Mapping[TopicPartition, int]]
 
 
@@ -26,12 +30,14 @@ class _Translated(NamedTuple):
     at: float
     partitions: tuple[GroupPartitionLook, ...]
     left_out: int
+    errors: Mapping[GroupId, str]
 
 
 class _Target(NamedTuple):
     at: float
     committed: OnTarget
     active: frozenset[GroupId]
+    errors: Mapping[GroupId, str]
 
 
 class GroupLooks:
@@ -49,15 +55,22 @@ class GroupLooks:
         histories: Mapping[TopicPartition, SyncHistory],
         book: CheckpointBook,
         now: float,
+        errors: Mapping[GroupId, KafkaError] = _NO_ERRORS,
     ) -> None:
         """What the groups have committed on the source, and where that is on the target."""
         looks = self._looks(found, histories, book)
         kept = tuple(islice(looks, self._partitions_max))
-        self._translated = _Translated(now, kept, sum(1 for _ in looks))
+        self._translated = _Translated(now, kept, sum(1 for _ in looks), _texts(errors))
 
-    def note_target(self, committed: OnTarget, active: frozenset[GroupId], now: float) -> None:
+    def note_target(
+        self,
+        committed: OnTarget,
+        active: frozenset[GroupId],
+        now: float,
+        errors: Mapping[GroupId, KafkaError] = _NO_ERRORS,
+    ) -> None:
         """What groups without members have committed on the target, and the groups that have members."""
-        self._target = _Target(now, committed, active)
+        self._target = _Target(now, committed, active, _texts(errors))
 
     def look(self, of: GroupsLook, now: float) -> GroupsLook:
         """`of` with what was noted."""
@@ -72,6 +85,7 @@ class GroupLooks:
                 look,
                 partitions=translated.partitions,
                 left_out=translated.left_out,
+                errors=translated.errors,
                 age_s=now - translated.at,
             )
         if target is None:
@@ -84,6 +98,7 @@ class GroupLooks:
             look,
             partitions=None if look.partitions is None else written,
             active=target.active,
+            errors={**look.errors, **target.errors},
             target_age_s=now - target.at,
         )
 
@@ -110,6 +125,10 @@ class GroupLooks:
                         why=why.value,
                         checkpoint=None if last is None else last.downstream_offset,
                     )
+
+
+def _texts(errors: Mapping[GroupId, KafkaError]) -> Mapping[GroupId, str]:
+    return {group: str(error) for group, error in errors.items()}
 
 
 def _place(history: SyncHistory | None, committed: int) -> tuple[tuple[int, int | None] | None, Translation]:

@@ -198,6 +198,7 @@ class GroupsLook(ConnectorLook):
 
     Ages are in seconds: of the translation, and of the last look at the target. `active` are groups that had
     members there then. `reads_target` is false where group offset sync is off: groups there are not read.
+    `errors` has the groups whose offsets could not be read the last time, on either cluster, and why.
     """
 
     partitions: Sequence[GroupPartitionLook] | None = None
@@ -207,6 +208,7 @@ class GroupsLook(ConnectorLook):
     active: frozenset[GroupId] = frozenset()
     target_age_s: float | None = None
     reads_target: bool = True
+    errors: Mapping[GroupId, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,17 +9,18 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
 from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_offsets import FlowOffsets, existing_offsets
+from sparkmirror.migrate.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
 from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.oldest_records import oldest_records_ms
 from sparkmirror.storage.promotions import Promotions
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
 AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"
-NO_LEADER = "the source has no such partition now"
+ABSENT = "the source has no such partition now"
 
 
 class PartitionLag(NamedTuple):
@@ -123,8 +124,8 @@ class LagReader:
         offsets.read(sources)
         everything = ConsumerSettings(self._access.consumer.connection)
         # Read later than the positions, so that none of the same log is ahead of them.
-        ends = existing_offsets(everything, sources, LATEST)
-        known = {partition: end for partition, end in ends.items() if end is not None}
+        ends = offsets_or_errors(everything, sources, LATEST)
+        known = {partition: end for partition, end in ends.items() if isinstance(end, int)}
         begins = {partition: offsets.mirrored_to(partition) for partition in sources}
         if self._access.consumer.offset_reset is OffsetReset.EARLIEST:
             not_begun = [partition for partition in known if begins[partition] is None]
@@ -133,8 +134,8 @@ class LagReader:
         errors = offsets.errors() if left and self._reads_errors else {}
         found = []
         for partition in sorted(sources):
-            end = ends[partition]
-            records, why = _lag(end, begins[partition], is_left=partition in left)
+            end = known.get(partition)
+            records, why = _lag(ends[partition], begins[partition], is_left=partition in left)
             mirrored_to = offsets.mirrored_to(partition)
             why = why or errors.get(partition)
             target = mirrored[partition]
@@ -161,9 +162,13 @@ class LagReader:
         ]
 
 
-def _lag(end: int | None, begin: int | None, *, is_left: bool) -> tuple[int | None, str | None]:
+def _lag(
+    end: int | SparkmirrorError | None, begin: int | None, *, is_left: bool
+) -> tuple[int | None, str | None]:
     if end is None:
-        return None, NO_LEADER
+        return None, ABSENT
+    if isinstance(end, SparkmirrorError):
+        return None, f"the source's end can't be read: {end}: does the broker that leads it run?"
     if not is_left:
         return 0, None
     if begin is None:

@@ -8,13 +8,13 @@ from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.record_batch import CONTROL, iterate_batches
 from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for, unless_missing
 from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.offsets import require_offsets
+from sparkmirror.kafka.offsets import list_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.offsets.translation import Place, SyncHistory
@@ -169,6 +169,18 @@ def existing_offsets(
 
     A partition that has no leader at the moment does exist.
     """
+    found: dict[TopicPartition, int | None] = {}
+    for partition, offset in offsets_or_errors(settings, partitions, which).items():
+        if isinstance(offset, SparkmirrorError):
+            raise offset
+        found[partition] = offset
+    return found
+
+
+def offsets_or_errors(
+    settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
+) -> Mapping[TopicPartition, int | SparkmirrorError | None]:
+    """As `existing_offsets`, with the error of each partition whose leader can't tell."""
     if not partitions:
         return {}
     metadata = read_metadata(settings.connection, {partition.topic for partition in partitions})
@@ -178,7 +190,7 @@ def existing_offsets(
         if code != UNKNOWN_TOPIC_OR_PARTITION:
             needed = Needed(settings.connection, (Need.DESCRIBE_TOPIC.of(topic),))
             raise error_for(code, topic, needed=needed)
-    return {**dict.fromkeys(partitions), **require_offsets(settings, there, which, metadata)}
+    return {**dict.fromkeys(partitions), **list_offsets(settings, there, which, metadata)}
 
 
 def with_records(

@@ -222,7 +222,8 @@ class CheckpointRun:
         return self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
 
     def look(self) -> GroupsLook:
-        return self._checkpoints.looks.look(GroupsLook(*self._of, "checkpoint"), time.monotonic())
+        of = GroupsLook(*self._of, "checkpoint", unread=self._checkpoints.thread.failing)
+        return self._checkpoints.looks.look(of, time.monotonic())
 
 
 class HeartbeatRun:

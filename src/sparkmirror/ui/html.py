@@ -119,7 +119,8 @@ def _groups(view: MirrorView, look: Look) -> dict[str, Any]:
     found = [it for it in (known.groups if known else None) or () if look.matching in it.name]
     shown = page_of(found, look.number, _ROWS)
     answers = {it.name: group_answer(it, known) for it in shown.items if known is not None}
-    return {"flow": flow, "known": known, "groups": shown, "answers": answers}
+    trouble = next((it.state.error for it in flow.connectors if it.kind == "checkpoint"), None)
+    return {"flow": flow, "known": known, "groups": shown, "answers": answers, "trouble": trouble}
 
 
 def _group(view: MirrorView, look: Look) -> dict[str, Any]:

@@ -23,8 +23,10 @@ def _groups(look: GroupsLook, ends: Mapping[TopicPartition, int | None]) -> Grou
         by_group[partition.group].append(_partition(partition, ends.get(partition.source)))
     is_read = look.reads_target and look.target_age_s is not None
     groups = [
-        GroupView(group, partitions, group in look.active if is_read else None)
-        for group, partitions in sorted(by_group.items())
+        GroupView(
+            group, by_group.get(group, ()), group in look.active if is_read else None, look.errors.get(group)
+        )
+        for group in sorted(by_group.keys() | look.errors.keys())
     ]
     return GroupsView(
         None if look.partitions is None else groups,

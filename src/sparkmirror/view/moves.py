@@ -48,7 +48,7 @@ def group_answers(groups: GroupsView | None, topic: str) -> list[Answer]:
     return [
         group_answer(group, groups)
         for group in groups.groups or ()
-        if any(partition.source.topic == topic for partition in group.partitions)
+        if group.error is not None or any(it.source.topic == topic for it in group.partitions)
     ]
 
 
@@ -110,6 +110,8 @@ def _since(partition: PartitionView, seen: Verified) -> int | None:
 def _exact(group: GroupView, of: GroupsView) -> Check:
     name = "translated exactly"
     age = "" if of.age_s is None else f", {of.age_s:,.0f} s ago"
+    if group.error is not None:
+        return Check(name, holds=None, fact=f"its offsets can't be read: {group.error}{age}")
     unknown = [it for it in group.partitions if it.behind is None]
     if unknown:
         why = "; ".join(sorted({f"{it.source}: {it.why}" for it in unknown})[:3])

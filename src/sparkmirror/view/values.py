@@ -118,20 +118,29 @@ class GroupPartitionView:
 
 @dataclass(frozen=True, slots=True)
 class GroupView:
-    """`is_active` on the target: it has members there; None where the target's groups are not read."""
+    """`is_active` on the target: it has members there; None where the target's groups are not read.
+
+    `error` is why its offsets could not be read, on the source, where there are no partitions then, or on
+    the target.
+    """
 
     name: GroupId
     partitions: Sequence[GroupPartitionView]
     is_active: bool | None
+    error: str | None = None
 
     @property
     def is_exact(self) -> bool:
-        return all(partition.behind == 0 for partition in self.partitions)
+        return self.error is None and all(partition.behind == 0 for partition in self.partitions)
 
     @property
     def again(self) -> int | None:
         counts = [partition.again for partition in self.partitions]
-        return None if None in counts else sum(count for count in counts if count is not None)
+        return (
+            None
+            if None in counts or self.error is not None
+            else sum(count for count in counts if count is not None)
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -210,6 +210,7 @@ def _group(group: GroupView) -> Json:
         "is_exact": group.is_exact,
         "read_again_records": group.again,
         "is_active_on_target": group.is_active,
+        "error": group.error,
         "partition_count": len(group.partitions),
         "partitions": [_group_partition(it) for it in group.partitions[:SIZE]],
     }

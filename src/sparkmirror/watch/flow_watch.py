@@ -3,23 +3,28 @@
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Final, NamedTuple
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.connectors.periodic import Job, PeriodicThread
+from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.offsets import LATEST
 from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import STALLED_AFTER_S, StalledPartitions
 from sparkmirror.migrate.flow_access import FlowAccess
+from sparkmirror.migrate.flow_offsets import offsets_or_errors
 from sparkmirror.migrate.flow_status import FlowStatus, StatusReader
 from sparkmirror.mirror.cluster_watch import ClusterWatch
 from sparkmirror.mirror.event_history import EventHistory
 from sparkmirror.mirror.migration_history import MigrationHistory
 from sparkmirror.storage.attempts import owner_of
+from sparkmirror.watch.gone_partitions import GonePartitions
 from sparkmirror.watch.group_watch import GroupWatch
 from sparkmirror.watch.observed_reports import ObservedReports, reported_by_tasks
 from sparkmirror.watch.observed_table import POSITION_INTERVAL_S, Observed, observed_of, with_observed
@@ -53,6 +58,8 @@ class FlowWatch:
         access = FlowAccess.of(flow, source)
         self._reader = StatusReader(access, reads_ages=True, reads_groups=False)
         self._reports = ObservedReports(source.name)
+        self._gone = GonePartitions(source.settings.refresh_topics_interval_s or inf)
+        self._everything = ConsumerSettings(access.consumer.connection)
         self._meter = SourceMeter()
         self._stalled: dict[float, StalledPartitions] = {}
         self._clusters = [
@@ -87,8 +94,8 @@ class FlowWatch:
 
     def look(self) -> None:
         """Called by the thread. Raises KafkaError."""
-        status = self._reader.read()
         now = time.monotonic()
+        status = self._with_gone(self._reader.read(), now)
         reports = self._reports.of(status, time.time())
         job = None if status.is_stopped else status.job
         self._meter.take(reports, job, now)
@@ -100,6 +107,13 @@ class FlowWatch:
         sources = tuple(each.source for each in lags)
         observed = observed_of(sources, reported_by_tasks(status), oldest_s, self._reports.motion)
         self._seen = _Seen(now, status, oldest_s, (sources,), observed)
+
+    def _with_gone(self, status: FlowStatus, now: float) -> FlowStatus:
+        """With partitions that were there before, as far as the source says that they are no more."""
+        left_out = {each.source: each for each in self._gone.of(status.lag.partitions, now)}
+        offsets = offsets_or_errors(self._everything, left_out, LATEST)
+        gone = [left_out[source] for source, offset in offsets.items() if offset is None]
+        return replace(status, lag=replace(status.lag, partitions=[*status.lag.partitions, *gone]))
 
     # what was seen
 

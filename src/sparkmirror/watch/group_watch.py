@@ -1,7 +1,7 @@
 """Looks at a flow's consumer groups on both clusters: where they are, and where they would continue."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -36,12 +36,13 @@ class GroupWatch:
         self._histories = FlowHistories(connector)
         self._checkpoints = CheckpointsReader(connector.checkpoints_consumer, settings.checkpoints_topic)
         self._looks = GroupLooks(settings)
+        self._known: Collection[GroupId] = ()
         self.thread = PeriodicThread("watch of groups", flow_log(__name__, flow), self._jobs, self._close)
 
     def look(self) -> GroupsLook:
         of = GroupsLook(self._flow, self._connector.name, "checkpoint")
         look = self._looks.look(of, time.monotonic())
-        return replace(look, interval_s=_INTERVAL_S, reads_target=True)
+        return replace(look, interval_s=_INTERVAL_S, reads_target=True, unread=self.thread.failing)
 
     def _jobs(self) -> Iterable[Job]:
         return (Job("look at the groups", _INTERVAL_S, self.read),)
@@ -52,30 +53,45 @@ class GroupWatch:
 
     def read(self) -> None:
         """Called by `thread`. Raises KafkaError."""
-        found = self._found()
+        found, errors = _parted(self._found())
+        self._known = [*found, *errors]
         book = CheckpointBook(unless_missing(lambda: self._checkpoints.catch_up(_READ_TIMEOUT_S), ()))
-        self._looks.note_translation(found, self._histories.read(), book, time.monotonic())
+        self._looks.note_translation(found, self._histories.read(), book, time.monotonic(), errors)
         listed = self._target.listed()
+        committed, errors = _parted(self._target.committed(found))
         there = {
             group: {partition: offset for partition, (offset, _) in offsets.items()}
-            for group, offsets in self._target.committed(found).items()
-            if not isinstance(offsets, KafkaError)
+            for group, offsets in committed.items()
         }
         active = frozenset(group for group in found if group in listed and listed[group].is_active)
-        self._looks.note_target(there, active, time.monotonic())
+        self._looks.note_target(there, active, time.monotonic(), errors)
 
-    def _found(self) -> Mapping[GroupId, Offsets]:
-        """What the groups that the flow follows have committed on the source."""
-        settings = self._connector.settings
+    def _found(self) -> Mapping[GroupId, Offsets | KafkaError]:
+        """What the groups that the flow follows have committed on the source, or why that can't be read.
+
+        Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
+        """
+        settings, listed = self._connector.settings, self._source.listed()
         wanted = [
             group
-            for group, listed in sorted(self._source.listed().items())
-            if listed.commits_offsets and settings.group_filter.should_replicate(group)
+            for group, of in listed.items()
+            if of.commits_offsets and settings.group_filter.should_replicate(group)
         ]
+        unlisted = [group for group in self._known if group not in listed]
         return {
             group: offsets
-            for group, offsets in self._source.committed(wanted).items()
-            if not isinstance(offsets, KafkaError)
-            and any(is_followed(settings, topic) for topic, _ in offsets)
-            and not shows_lag([metadata for _, metadata in offsets.values()])
+            for group, offsets in sorted(self._source.committed([*wanted, *unlisted]).items())
+            if isinstance(offsets, KafkaError)
+            or (
+                any(is_followed(settings, topic) for topic, _ in offsets)
+                and not shows_lag([metadata for _, metadata in offsets.values()])
+            )
         }
+
+
+def _parted(
+    found: Mapping[GroupId, Offsets | KafkaError],
+) -> tuple[dict[GroupId, Offsets], dict[GroupId, KafkaError]]:
+    """Groups whose offsets are known, and the errors of the others."""
+    errors = {group: it for group, it in found.items() if isinstance(it, KafkaError)}
+    return {group: it for group, it in found.items() if not isinstance(it, KafkaError)}, errors

@@ -3,6 +3,7 @@ from typing import Final
 from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.connector_settings import mirror_checkpoint_settings
+from sparkmirror.domain.errors import AuthorizationError, RetriableError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.groups.group_looks import GroupLooks
 from sparkmirror.kafka.groups import Committed, Offsets
@@ -81,6 +82,19 @@ def test_what_groups_have_on_the_target_is_added() -> None:
     assert [each.written for each in look.partitions or ()] == [120]
     assert (look.active, look.target_age_s) == (frozenset({OTHER}), 3.0)
     assert not made().look(OF, 0.0).reads_target
+
+
+def test_a_group_whose_offsets_cannot_be_read_is_not_none() -> None:
+    looks = made(sync_group_offsets_enabled="true")
+    away, closed = RetriableError("no coordinator on us"), AuthorizationError("no right on eu")
+    found = {GROUP: committed(orders=200)}
+    looks.note_translation(found, {ORDERS: history()}, CheckpointBook(), 0.0, {OTHER: away})
+    assert looks.look(OF, 0.0).errors == {OTHER: "no coordinator on us"}
+    looks.note_target({}, frozenset(), 1.0, {GROUP: closed})
+    assert looks.look(OF, 1.0).errors == {OTHER: "no coordinator on us", GROUP: "no right on eu"}
+    looks.note_translation(found, {ORDERS: history()}, CheckpointBook(), 2.0)
+    looks.note_target({}, frozenset(), 2.0)
+    assert looks.look(OF, 2.0).errors == {}
 
 
 def test_no_more_than_a_number_is_kept_and_the_rest_is_counted() -> None:

@@ -1,7 +1,8 @@
 """What a flow's lag says of partitions whose lag can't be told."""
 
+from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.migrate.flow_lag import AHEAD, NO_LEADER, NOT_BEGUN, FlowLag, LagLimit, PartitionLag, _lag
+from sparkmirror.migrate.flow_lag import ABSENT, AHEAD, NOT_BEGUN, FlowLag, LagLimit, PartitionLag, _lag
 
 FLOW = Flow(Alias("a"), Alias("b"))
 
@@ -16,7 +17,11 @@ def test_zero_and_unknown_are_not_the_same() -> None:
     assert _lag(100, 40, is_left=True) == (60, None)
     assert _lag(100, None, is_left=True) == (None, NOT_BEGUN)
     assert _lag(100, 120, is_left=True) == (None, AHEAD)
-    assert _lag(None, 100, is_left=False) == (None, NO_LEADER)
+    assert _lag(None, 100, is_left=False) == (None, ABSENT)
+    assert _lag(RetriableError("orders-0: LEADER_NOT_AVAILABLE"), 100, is_left=False) == (
+        None,
+        "the source's end can't be read: orders-0: LEADER_NOT_AVAILABLE: does the broker that leads it run?",
+    )
 
 
 def test_partitions_beyond_the_limit_are_listed_worst_first() -> None:

@@ -13,7 +13,7 @@ from sparkmirror.ui.looks import Look, look_of
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.tasks import tasks_of
-from tests.support.mirror_looks import HOSTILE, behind, everything, look, source
+from tests.support.mirror_looks import HOSTILE, behind, everything, groups, look, source
 
 FLOW: Final = "a->b"
 LOOKS: Final = (
@@ -178,6 +178,16 @@ def test_migrations_that_cannot_be_read_are_not_none() -> None:
         text = Parsed(part(of, Look("migrations", FLOW))).text
         assert said in text
         assert ("Nothing of this flow" in text) == (known == MigrationsLook(Migrations()))
+
+
+def test_groups_that_cannot_be_read_are_not_none(view: MirrorView) -> None:
+    text = Parsed(part(view, Look("groups", FLOW, matching="away"))).text
+    assert "its offsets can't be read: find the coordinator of group away on a" in text
+    assert "not yet" in text
+    assert "No group" not in text
+    assert "COORDINATOR_NOT_AVAILABLE" in Parsed(part(view, Look("group", FLOW, "away"))).text
+    of = view_of(Node("n", "1"), [source(look()), groups(unread="list groups on a: no broker answers")], 0.0)
+    assert "list groups on a: no broker answers" in Parsed(part(of, Look("groups", FLOW))).text
 
 
 def test_tasks_have_their_partitions_and_slots(view: MirrorView) -> None:

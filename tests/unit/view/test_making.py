@@ -17,7 +17,7 @@ from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.making import Node, view_of
-from sparkmirror.view.moves import Check, topic_answer
+from sparkmirror.view.moves import Check, group_answer, group_answers, topic_answer
 from sparkmirror.view.values import PartitionView
 from sparkmirror.view.words import Word
 from tests.support.mirror_looks import (
@@ -205,6 +205,20 @@ def test_groups_have_what_they_would_read_again() -> None:
     }
     assert (found[GroupId("late")].is_active, found[GroupId("exact")].is_active) == (True, False)
     assert found[GroupId("exact")].partitions[0].lag == 100
+
+
+def test_a_group_that_cannot_be_read_is_unknown() -> None:
+    errors = {GroupId("away"): "no coordinator on a", GroupId("closed"): "no right on b"}
+    known = groups_of(flow(source(look()), groups(group_partition("closed"), errors=errors)))
+    assert known is not None
+    found = {group.name: group for group in known.groups or ()}
+    assert [(len(it.partitions), it.is_exact, it.again) for it in found.values()] == [
+        (0, False, None),
+        (1, False, None),
+    ]
+    assert [check.holds for check in group_answer(found[GroupId("away")], known).checks] == [None, True]
+    answers = group_answers(known, "orders")
+    assert [(it.what, it.may_move) for it in answers] == [("away", False), ("closed", False)]
 
 
 def test_without_a_look_at_the_target_nothing_is_said_of_groups_there() -> None:
