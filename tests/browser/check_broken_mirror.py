@@ -24,6 +24,8 @@ WITHIN_S: Final = 60.0
 """On a busy machine; brokers notice that one is gone after 1.5 s, clients after a few seconds."""
 LED, REFUSED, GONE, CALM = "seen.led", "seen.refused", "seen.gone", "seen.calm"
 SESSION: Final = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "500"}
+BROKER: Final = {**SESSION, "auto.create.topics.enable": "false"}
+"""Java's consumer would make a topic again that was deleted."""
 
 
 class Broken:
@@ -53,7 +55,7 @@ class Broken:
 @contextmanager
 def broken_clusters(folder: Path) -> Iterator[tuple[LocalCluster, LocalCluster]]:
     """A source of three brokers, one of which leads `LED` alone, and a target of one."""
-    trio = ClusterSpec("trio", brokers=3, settings=SESSION, heap_mb=192)
+    trio = ClusterSpec("trio", brokers=3, settings=BROKER, heap_mb=192)
     single = ClusterSpec("single", settings=SESSION, heap_mb=256)
     with (
         LocalCluster.start(trio, folder / "source") as source,

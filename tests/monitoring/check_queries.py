@@ -1,7 +1,9 @@
-"""A real Prometheus scrapes a running mirror and answers every query of our dashboards, and of Strimzi's.
+"""A real Prometheus scrapes a running mirror and answers every query of our dashboards, and of others'.
 
-`apt-get install prometheus`, then `STRIMZI=FOLDER python -m pytest tests/monitoring/check_queries.py`. FOLDER
-has Strimzi's `strimzi-kafka-mirror-maker-2.json` and `strimzi-kafka-connect.json`; else only ours are asked.
+`apt-get install prometheus`, then `python -m pytest tests/monitoring/check_queries.py`. STRIMZI names a folder
+with Strimzi's `strimzi-kafka-mirror-maker-2.json` and `strimzi-kafka-connect.json`, MSK one that is
+aws-samples/mirrormaker2-msk-migration, with `kafka-connect.yml` and `grafana/MM2-dashboard-1.json`. Without
+them only ours are asked.
 """
 
 import json
@@ -51,6 +53,7 @@ STRIMZIS_WITHOUT_ANSWER: Final = (
     "SourceConnector",  # names that Strimzi gives connectors on a worker; in dedicated mode they have Java's
     "task_count{namespace",  # tasks with issues, of which there are none
 )
+MSKS_WITHOUT_ANSWER: Final = ("consumer-mm2-msc-cons-",)
 """docs/metrics.md gives the reasons."""
 
 
@@ -133,7 +136,28 @@ def strimzis(folder: Path) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize("rules", ["connect", "strimzi"])
+def asked_of(rules: str, alias: str) -> tuple[list[str], tuple[str, ...]]:
+    """Queries, and parts of those that have no answer."""
+    if rules == "connect":
+        named = ("$source", alias), ("$target", "B"), ("$job", "mirror")
+        asked = queries()
+        for variable, value in named:
+            asked = [query.replace(variable, value) for query in asked]
+        return asked, OURS_ABOUT_NOTHING
+    if rules == "strimzi":
+        return strimzis(Path(os.environ["STRIMZI"])), STRIMZIS_WITHOUT_ANSWER
+    board = Path(os.environ["MSK"]) / "grafana" / "MM2-dashboard-1.json"
+    return list(panels(json.loads(board.read_text(encoding="utf-8")))), MSKS_WITHOUT_ANSWER
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        "connect",
+        pytest.param("strimzi", marks=pytest.mark.skipif("STRIMZI" not in os.environ, reason="no STRIMZI")),
+        pytest.param("msk", marks=pytest.mark.skipif("MSK" not in os.environ, reason="no MSK")),
+    ],
+)
 def test_every_query_has_an_answer(
     rules: str, source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path
 ) -> None:
@@ -154,7 +178,8 @@ def test_every_query_has_an_answer(
         "emit.checkpoints.interval.seconds": "1",
         "emit.heartbeats.interval.seconds": "1",
     }
-    arguments = ("--metrics-port", "127.0.0.1:0", "--metrics-rules", rules)
+    file = str(Path(os.environ["MSK"]) / "kafka-connect.yml") if rules == "msk" else rules
+    arguments = ("--metrics-port", "127.0.0.1:0", "--metrics-rules", file)
     with running_mirror(tmp_path / "mirror", properties, *arguments) as mirror:
         target = page_of(mirror).url.removeprefix("http://").removesuffix("/metrics")
         if rules == "connect":
@@ -166,13 +191,6 @@ def test_every_query_has_an_answer(
             )
             assert main(["verify", str(mirror.file), "--flow", f"{alias}->B"]) == 0
         with prometheus(target, tmp_path) as url:
-            if rules == "connect":
-                asked = [
-                    query.replace("$source", alias).replace("$target", "B").replace("$job", "mirror")
-                    for query in queries()
-                ]
-                assert unanswered(url, asked, ours=OURS_ABOUT_NOTHING) == set()
-            else:
-                asked = strimzis(Path(os.environ["STRIMZI"])) if "STRIMZI" in os.environ else []
-                assert unanswered(url, asked, ours=STRIMZIS_WITHOUT_ANSWER) == set()
+            asked, without = asked_of(rules, alias)
+            assert unanswered(url, asked, ours=without) == set()
         mirror.stop()

@@ -33,9 +33,10 @@ _NOT_YET: Final = {404, 409, 500, 503}
 CONNECTORS: Final = ("MirrorSourceConnector", "MirrorCheckpointConnector", "MirrorHeartbeatConnector")
 
 
-def java_command(main_class: str, *arguments: str) -> list[str]:
-    options = [*_FAST_START, f"-Dlog4j2.configurationFile={_LOGGING}", "-cp", _class_path()]
-    return [find_java().executable, *options, main_class, *arguments]
+def java_command(main_class: str, *arguments: str, options: Sequence[str] = ()) -> list[str]:
+    """`options` are further ones of the JVM."""
+    known = [*_FAST_START, f"-Dlog4j2.configurationFile={_LOGGING}", "-cp", _class_path()]
+    return [find_java().executable, *known, *options, main_class, *arguments]
 
 
 def _class_path() -> str:
@@ -73,9 +74,12 @@ class JavaProcess:
 
 
 @contextmanager
-def dedicated(properties_file: Path, log: Path, *arguments: str) -> Iterator[JavaProcess]:
+def dedicated(
+    properties_file: Path, log: Path, *arguments: str, options: Sequence[str] = ()
+) -> Iterator[JavaProcess]:
     """Run the main class of `connect-mirror-maker.sh FILE …`."""
-    java = JavaProcess(java_command(f"{_MIRROR}.MirrorMaker", str(properties_file), *arguments), log)
+    command = java_command(f"{_MIRROR}.MirrorMaker", str(properties_file), *arguments, options=options)
+    java = JavaProcess(command, log)
     try:
         yield java
     finally:

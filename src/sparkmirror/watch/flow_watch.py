@@ -186,7 +186,7 @@ class FlowWatch:
             "heartbeat",
             emits=heartbeat.settings.emit,
             age_s=self._heartbeat_age_s(),
-            interval_s=heartbeat.settings.interval_s,
+            interval_s=max(heartbeat.settings.interval_s, _INTERVAL_S),
         )
 
     def _heartbeat_reading(self) -> HeartbeatReading:
