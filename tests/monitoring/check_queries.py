@@ -1,9 +1,9 @@
 """A real Prometheus scrapes a running mirror and answers every query of our dashboards, and of others'.
 
-`apt-get install prometheus`, then `python -m pytest tests/monitoring/check_queries.py`. STRIMZI names a folder
-with Strimzi's `strimzi-kafka-mirror-maker-2.json` and `strimzi-kafka-connect.json`, MSK one that is
-aws-samples/mirrormaker2-msk-migration, with `kafka-connect.yml` and `grafana/MM2-dashboard-1.json`. Without
-them only ours are asked.
+`apt-get install prometheus`, then `python -m pytest tests/monitoring/check_queries.py`. Only ours are asked
+unless STRIMZI names a folder with Strimzi's `strimzi-kafka-mirror-maker-2.json` and
+`strimzi-kafka-connect.json`, and MSK one that is aws-samples/mirrormaker2-msk-migration, with
+`kafka-connect.yml` and `grafana/MM2-dashboard-1.json`.
 """
 
 import json
