@@ -244,6 +244,7 @@ def _environment() -> Environment:
         loader=PackageLoader("sparkmirror.ui"),
         autoescape=True,
         undefined=StrictUndefined,
+        auto_reload=False,  # else each part looks whether its files have changed
         trim_blocks=True,
         lstrip_blocks=True,
     )

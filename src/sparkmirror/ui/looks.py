@@ -1,6 +1,7 @@
 """Names what a page shows: which page, and which flow, topic or group of it, as in its URL."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
 
@@ -33,6 +34,7 @@ class Look(NamedTuple):
         return query(self.flow, self.name, self.matching, self.number)
 
 
+@lru_cache(4096)
 def query(flow: str = "", name: str = "", matching: str = "", number: int = 1) -> str:
     """The URL's query, without the parameters that are not needed."""
     pairs = {"flow": flow, "name": name, "matching": matching, "page": "" if number == 1 else str(number)}

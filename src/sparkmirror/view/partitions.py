@@ -62,11 +62,19 @@ class Partitions:
         self.conditions = conditions_of(situation)
         self.tasks = columns.task
         self.told = _told(situation, _SEVERITY[self.conditions])
+        self._views: dict[int, PartitionView] = {}
 
     def __len__(self) -> int:
         return len(self.conditions)
 
     def view(self, row: int) -> PartitionView:
+        """Made once: a page asks for it several times."""
+        known = self._views.get(row)
+        if known is None:
+            known = self._views[row] = self._view(row)
+        return known
+
+    def _view(self, row: int) -> PartitionView:
         look, told = self._look(row), self.told
         report = look.report
         position = _position(look)
