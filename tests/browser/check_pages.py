@@ -47,6 +47,8 @@ NODES_MAX: Final = 3000
 BANNER_S: Final = 10.0
 SEEN_S: Final = 3.0
 LATE_MS: Final = 500
+ROUND: Final = 2
+"""Messages of a second: what has changed, and the time."""
 
 
 class Served:
@@ -226,6 +228,37 @@ def test_a_page_follows_whatever_happens_to_its_first_requests(
     assert handled
     assert "Too many connections" not in page.inner_text("main")
     page.close()
+
+
+def test_a_browser_that_slept_goes_on_without_a_flood(served: Served, browser: Browser) -> None:
+    page = browser.new_page()
+    page.goto(served.url)
+    drawn = page.text_content("#asof")
+    await_true(lambda: page.text_content("#asof") != drawn, SEEN_S, page)
+    page.evaluate(
+        """() => {
+            window.heard = 0;
+            document.addEventListener("htmx:sse:after:message", () => { window.heard += 1; });
+            Object.defineProperty(document, "hidden", { get: () => window.sleeps });
+            window.turn = sleeps => {
+                window.sleeps = sleeps;
+                document.dispatchEvent(new Event("visibilitychange"));
+            };
+            window.turn(true);
+        }"""
+    )
+    page.wait_for_timeout(500)  # for what is on its way
+    heard = page.evaluate("window.heard")
+    for number in range(5):
+        served.looks = [source(look(f"while-it-slept-{number}"))]
+        page.wait_for_timeout(1000)
+    assert page.evaluate("window.heard") == heard
+    page.evaluate("window.turn(false)")
+    await_true(lambda: "1 topic, 1 partition" in page.inner_text("main"), BANNER_S, page)
+    assert page.evaluate("window.heard") - heard <= ROUND
+    assert page.is_hidden("#banner")
+    page.close()
+    served.looks = everything()
 
 
 def test_all_links_can_be_reached_by_the_keyboard(served: Served, browser: Browser) -> None:

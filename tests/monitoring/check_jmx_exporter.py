@@ -2,8 +2,7 @@
 
 No part of `make test`: it needs the exporter, which Maven Central has as
 io.prometheus.jmx:jmx_prometheus_javaagent.
-`JMX_EXPORTER=JAR python -m pytest tests/monitoring/check_jmx_exporter.py`; RULES names one more rules file,
-as that of AWS's samples for MSK.
+`JMX_EXPORTER=JAR python -m pytest tests/monitoring/check_jmx_exporter.py`.
 """
 
 import os
@@ -31,7 +30,6 @@ pytestmark = pytest.mark.skipif(not AGENT, reason="JMX_EXPORTER names no jar")
 WAIT_S: Final = 300.0
 PACKAGED: Final = files("sparkmirror.metrics.rules")
 RULES: Final = {name: str(PACKAGED / f"{name}.yaml") for name in ("connect", "strimzi")}
-RULES.update({"more": os.environ["RULES"]} if "RULES" in os.environ else {})
 OF_PROCESSES: Final = ("sparkmirror_", "process_", "python_", "jvm_", "jmx_", "java_")
 NAMES_OF_PROCESSES: Final = ("version", "coordinator")
 """Metrics whose labels name a process or its version: only the labels' names are the same."""

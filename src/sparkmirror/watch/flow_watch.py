@@ -202,4 +202,7 @@ def _trouble(status: FlowStatus) -> str | None:
         return "the mirror does not run: it has written no heartbeat"
     if status.is_stopped:
         return f"the mirror was stopped in order; its last heartbeat was {status.heartbeat_age_s:,.0f} s ago"
-    return f"the mirror does not run: its last heartbeat was {status.heartbeat_age_s:,.0f} s ago"
+    return (
+        f"the mirror does not run: its last heartbeat was {status.heartbeat_age_s:,.0f} s ago by this "
+        "machine's clock"
+    )
