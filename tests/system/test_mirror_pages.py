@@ -4,7 +4,7 @@ import gzip
 import http.client
 import logging
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
@@ -23,7 +23,7 @@ from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
 from tests.support.memory_herder import MemoryHerder
-from tests.support.mirror_looks import everything
+from tests.support.mirror_looks import everything, look, source
 from tests.support.rest_serving import TimeLimits, serving
 from tests.system.rest_requests import Answer, Request, ask
 
@@ -161,6 +161,30 @@ def test_without_a_leader_pages_say_so() -> None:
         stream = events(url, "/ui/live/overview")
         name, text = next(stream)
         assert (name, "no known leader URL" in text) == ("trouble", True)
+        stream.close()
+
+
+def test_a_stream_goes_on_with_a_new_leader() -> None:
+    herder = MemoryHerder(leads=False)
+
+    def looks() -> list[ConnectorLook]:
+        raise NotLeaderError(herder.leader_url)
+
+    of_second = CurrentView(lambda: Node("second", "1.0"), lambda: [source(look())])
+    limits = TimeLimits(leader_found_s=0.1)
+    with (
+        ExitStack() as first,
+        serving(MemoryHerder(), view=of_second) as second,
+        serving(herder, view=CurrentView(lambda: Node("follower", "1.0"), looks), limits=limits) as url,
+    ):
+        herder.leader_url = first.enter_context(serving(MemoryHerder(), view=of_leader()))
+        stream = events(url, "/ui/live/overview")
+        name, text = next(stream)
+        assert (name, "53 topics, 141 partitions" in text) == ("", True)
+        first.close()
+        assert next(text for name, text in stream if name == "trouble")
+        herder.leader_url = second
+        assert "1 topic, 1 partition" in next(text for name, text in stream if name == "")
         stream.close()
 
 
