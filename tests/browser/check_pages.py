@@ -213,13 +213,13 @@ def test_a_page_follows_whatever_happens_to_its_first_requests(
         handled.append(route.request.url)
         if happens == "a script is late":
             page.wait_for_timeout(LATE_MS)
-        elif len(handled) == 1:
-            return (
-                route.abort()
-                if happens == "nobody answers"
-                else route.fulfill(status=503, body="Too many connections")
-            )
-        return route.continue_()
+            route.continue_()
+        elif len(handled) > 1:
+            route.continue_()
+        elif happens == "nobody answers":
+            route.abort()
+        else:
+            route.fulfill(status=503, body="Too many connections")
 
     page.route("**/hx-sse.min.js" if happens == "a script is late" else "**/live/**", handle)
     page.goto(served.url)
