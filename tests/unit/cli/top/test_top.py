@@ -20,7 +20,7 @@ from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.view_json import view_json
 from tests.support.mirror_looks import HOSTILE, behind, everything, look, source
 
-WAIT_S: Final = 20.0
+WAIT_S: Final = 60.0
 
 
 class Mirror:
