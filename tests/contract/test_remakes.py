@@ -232,6 +232,24 @@ def test_an_interrupted_run_goes_on_with_what_it_remembers(
     assert committed(groups, topic, "late") == [Committed(6, "of late")]
 
 
+def test_a_run_that_sees_the_old_topic_for_a_moment_forgets_no_group(
+    bench: Bench, topic: str, access: FlowAccess, groups: Groups
+) -> None:
+    """As brokers show it whose metadata are old; they have forgotten the groups by then."""
+    mirror(bench, topic)
+    commit(groups, topic, late=5)
+    with closing(remaking_of(access, topic)) as remaking:
+        (found,) = remaking.survey()
+        assert not remaking.apply(found)
+        await_value(lambda: not remaking.survey()[0].is_due, WAIT_S, lambda: "it is there still")
+        remembered = remaking.survey()[0].remake
+        assert remembered is not None
+        assert not remaking.apply(replace(found, remake=remembered, groups=()))
+    with running(plan_of(bench, topic, preserves=True)):
+        assert remake(access, topic).failure is None
+    assert committed(groups, topic, "late") == [Committed(6, "of late")]
+
+
 def test_what_only_the_target_has_is_lost_only_if_the_user_says_so(
     bench: Bench, topic: str, access: FlowAccess
 ) -> None:

@@ -16,6 +16,7 @@ from sparkmirror.domain.errors import KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_ID
 from sparkmirror.kafka.groups import Committed
 from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, log_sizes
@@ -147,7 +148,7 @@ class TopicRemaking:
             ends.source[1][each.source] or 0,
             start,
             end,
-            is_same=position is not None and _is_same(position, start or 0),
+            is_same=position is not None and _is_same(position, end or 0),
             is_begun=position is not None,
             was_begun=position is None and self._offsets.position(each.source) is not None,
         )
@@ -229,17 +230,18 @@ class TopicRemaking:
                     if entry.source is ConfigSource.DYNAMIC_TOPIC_CONFIG and entry.value is not None
                 },
                 {each.source.partition: each.source_end for each in found.partitions},
-                tuple(
-                    Remembered(each.group, each.source.partition, each.place, each.metadata)
-                    for each in places
-                    if each.place is not None
-                ),
+                _remembered(places, found.remake),
             )
             self._log.ensure()
             self._log.write([remake_record(self._owner, found.topic, remake)])
             writes = self._access.admin_plugins.over(admin, self._access.flow.target)
             results = writes.delete_topics({name: found.target_id})
-        return {TopicPartition(name, 0): error for name, error in results.items() if error is not None}
+        # Metadata may show a topic for a moment that is gone.
+        return {
+            TopicPartition(name, 0): error
+            for name, error in results.items()
+            if error is not None and error.code != UNKNOWN_TOPIC_ID
+        }
 
     def _create(self, found: TopicRemake) -> Refused:
         """At once, with the configs that it had; the flow's driver would make it with its source's."""
@@ -269,9 +271,23 @@ class TopicRemaking:
         return refused
 
 
-def _is_same(position: Position, target_start: int) -> bool:
-    """Whether all that the target has, from its start on, has the source's offsets."""
-    run = position.run
-    if run is None or position.is_translated or run.shift != 0:
+def _remembered(places: Sequence[GroupPlace], before: Remake | None) -> tuple[Remembered, ...]:
+    """With what an interrupted run has remembered: brokers may have forgotten it by now."""
+    now = [
+        Remembered(each.group, each.source.partition, each.place, each.metadata)
+        for each in places
+        if each.place is not None
+    ]
+    known = {(each.group, each.partition) for each in now}
+    earlier = () if before is None else before.groups
+    return (*now, *(each for each in earlier if (each.group, each.partition) not in known))
+
+
+def _is_same(position: Position, target_end: int) -> bool:
+    """Whether the target has the source's offsets: once it has fewer, they never meet again.
+
+    Java stores no run: its last record is the target's last one then.
+    """
+    if position.is_translated:
         return False
-    return run.first_downstream <= target_start and run.last_upstream == position.offset
+    return position.offset + 1 == target_end if position.run is None else position.run.shift == 0

@@ -17,7 +17,7 @@ from sparkmirror.storage.remakes import Remake
 class PartitionRemake:
     """Both logs of a partition; the target's offsets are None while the topic is missing there.
 
-    `is_same`: by its position, all of the target's log has the source's offsets. `is_begun`: the flow has
+    `is_same`: by its position, the target's log has the source's offsets. `is_begun`: the flow has
     stored a position of this very topic; `was_begun`: of one of its name that is gone. The target has at most
     `older` records that the source has removed since, None if that is unknown; `foreign` counts records of
     producers that are not this flow's.
