@@ -19,7 +19,7 @@ from tests.memory.compaction import compact
 from tests.memory.server import MemoryServer
 from tests.support.any_cluster import AnyCluster
 from tests.support.batches import Rec, decode, encode
-from tests.support.broker_data import create_topic
+from tests.support.broker_data import append, create_topic, numbered
 from tests.support.broker_requests import asking, stored_batches
 from tests.support.connections import connection
 from tests.support.topic_reader import TopicReader
@@ -171,9 +171,10 @@ def test_the_last_filler_of_a_hole_is_kept_and_consumers_see_it(cluster: AnyClus
 
 
 @pytest.mark.usefixtures("kept")
-def test_a_plan_counts_the_holes_of_compacted_topics(cluster: AnyCluster) -> None:
+def test_a_plan_counts_the_offsets_without_records(cluster: AnyCluster) -> None:
     settings, plain = connection(cluster), TopicPartition("contract.plain", 0)
     create_topic(cluster.bootstrap_servers, plain.topic)
+    append(cluster, plain.topic, numbered(15))
     left = Backlog(begins={PARTITION: 0, plain: 0}, ends={PARTITION: 15, plain: 15})
     with closing(Admin(settings)) as admin:
         found = estimated_holes(admin, ConsumerSettings(settings), [TOPIC, plain.topic], left)

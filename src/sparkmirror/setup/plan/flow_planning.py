@@ -11,7 +11,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, Sourc
 from sparkmirror.connectors.internal_topics import OwnTopic, checkpoints_topic, heartbeats_topic, own_topics
 from sparkmirror.connectors.source import MirrorSourceSettings, preserves_offsets
 from sparkmirror.domain.assignment import assign
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin import Admin
@@ -134,7 +134,7 @@ class _Planning:
             predecessors=self._predecessors() if filled else (),
             begins=left.begins,
             lost=left.lost,
-            holes=self._holes(surveyed, begun, left),
+            holes=self._holes(surveyed, left),
             homeless=left.homeless,
             refusals=self._refusals(surveyed, configs),
         )
@@ -225,18 +225,19 @@ class _Planning:
         not_begun = [pair for pair in surveyed.mirrored if pair[0] not in begun]
         return filled_topics(self._connector, not_begun, surveyed.target_topics)
 
-    def _holes(
-        self, surveyed: FlowSurvey, begun: Collection[str], left: Backlog
-    ) -> Mapping[TopicPartition, int]:
-        """Of compacted topics whose offsets will be preserved from now on."""
+    def _holes(self, surveyed: FlowSurvey, left: Backlog) -> Mapping[TopicPartition, int]:
+        """Of topics whose offsets are preserved. Who may not read them is told that as a missing right."""
         preserves = preserves_offsets(self._settings)
-        wanted = [topic for topic, _ in surveyed.mirrored if topic not in begun and preserves(topic)]
+        wanted = {topic for topic, _ in surveyed.mirrored if preserves(topic)}
         consumer = self._connector.consumers[0]
-        return self._part(
-            "holes of compacted topics",
-            lambda: estimated_holes(self._admins.source, consumer, wanted, left),
-            {},
-        )
+
+        def estimated() -> Mapping[TopicPartition, int]:
+            try:
+                return estimated_holes(self._admins.source, consumer, wanted, left)
+            except AuthorizationError:
+                return {}
+
+        return self._part("offsets without records", estimated, {})
 
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())

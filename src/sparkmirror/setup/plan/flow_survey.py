@@ -59,7 +59,7 @@ class FlowSurvey:
     lost: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Records that are gone from the source and were not copied."""
     holes: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Of compacted topics that begin with preserved offsets: about so many offsets have no record."""
+    """Where offsets are preserved: about so many of those that are left to copy have no record."""
     homeless: Collection[TopicPartition] = ()
     """Without a position, where `auto.offset.reset` is none."""
     refusals: Sequence[Refusal] = ()

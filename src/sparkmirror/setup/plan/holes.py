@@ -1,4 +1,7 @@
-"""Estimates how many offsets of compacted topics have no record any more, by a part of their logs."""
+"""Estimates how many offsets have no record: by compaction, or since a transaction ended there.
+
+A part of each log is read for it.
+"""
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
@@ -24,23 +27,27 @@ _TOPICS_MAX: Final = 100
 def estimated_holes(
     source: Admin, consumer: ConsumerSettings, topics: Collection[str], left: Backlog
 ) -> Mapping[TopicPartition, int]:
-    """Of those of the topics that are compacted: the holes among what is left of each partition.
+    """The holes among what is left of each partition, where any were found.
 
-    Of a topic its longest partition is read, and the others count as alike; where nothing is read, each
-    offset counts as a hole. Raises KafkaError and CorruptBatchError.
+    Of a topic its longest partition is read, and the others count as alike. Beyond so many topics those that
+    are compacted count each offset as a hole, others none. Raises KafkaError and CorruptBatchError.
     """
-    if not topics:
+    of_topics: dict[str, dict[TopicPartition, range]] = {}
+    for at, begin in left.begins.items():
+        if at.topic in topics and begin < left.ends[at]:
+            of_topics.setdefault(at.topic, {})[at] = range(begin, left.ends[at])
+    if not of_topics:
         return {}
+    compacted = topics_with(source.known_topic_configs(of_topics, [_POLICY]).configs, _POLICY, "compact")
     found: dict[TopicPartition, int] = {}
-    spans = {at: range(begin, left.ends[at]) for at, begin in left.begins.items()}
-    compacted = topics_with(source.topic_configs(topics, [_POLICY]), _POLICY, "compact")
     with closing(SpanReader(consumer)) as reader:
-        for number, topic in enumerate(sorted(compacted)):
-            of_topic = {at: span for at, span in spans.items() if at.topic == topic and span}
-            if of_topic:
-                longest = max(of_topic, key=lambda at: len(of_topic[at]))
-                share = _share(reader, longest, of_topic[longest]) if number < _TOPICS_MAX else 1.0
-                found |= {at: round(share * len(span)) for at, span in of_topic.items()}
+        for number, topic in enumerate(sorted(of_topics, key=lambda it: (it not in compacted, it))):
+            spans = of_topics[topic]
+            longest = max(spans, key=lambda at: len(spans[at]))
+            share = float(topic in compacted)
+            if number < _TOPICS_MAX:
+                share = _share(reader, longest, spans[longest])
+            found |= {at: count for at, span in spans.items() if (count := round(share * len(span)))}
     return found
 
 

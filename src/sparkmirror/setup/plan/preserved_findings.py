@@ -54,6 +54,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             )
         elif topic in survey.begun:
             yield from _gap(survey, topic)
+            yield from _holes(survey, topic)
         elif remote in survey.filled and _goes_on_translated(survey):
             text = f"its offsets will be translated, not preserved: {remote} holds records already"
             yield Finding(PRESERVED, Severity.WARNS, topic, text, f"delete {remote}, if nobody needs it")
@@ -113,7 +114,7 @@ def _cost(survey: FlowSurvey, topic: str) -> Finding:
 
 
 def _holes(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
-    """What compaction has removed: markers stand for it, between the records."""
+    """What compaction has removed, and where transactions end: markers stand for it, between the records."""
     holes = {at: count for at, count in survey.holes.items() if at.topic == topic and count}
     if not holes:
         return
@@ -123,7 +124,8 @@ def _holes(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
     rate = DIRECT_MARKERS_PER_S if is_direct else MARKERS_PER_S
     total, seconds = sum(holes.values()), max(holes.values()) / rate
     text = (
-        f"it is compacted, and lacks the records of about {counted(total, 'offset')}, by a part of its log. "
+        f"about {total:,} of the offsets to copy have no record, by a part of its log (compaction, ends of "
+        "transactions). "
         f"Control markers take their places, {total * MARKER_BYTES / 1e6:,.1f} MB on each replica: in about "
         f"{seconds:,.0f} s, at {rate:,.0f} a second in each partition"
     )
