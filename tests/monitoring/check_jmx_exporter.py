@@ -104,9 +104,15 @@ def test_names_and_labels_are_those_of_the_exporter(
     file.write_text(javaproperties.dumps(properties), encoding="ascii")
 
     def is_whole(found: set[Series]) -> bool:
-        """Both partitions, and the group's checkpoint."""
-        text = str(of_mirror(found))
-        return all(mark in text for mark in ("'partition', '1'", "record_count", "checkpoint_latency"))
+        """Both partitions, the group's checkpoint, and what clients measure a little later."""
+        marks = (
+            "record_count",
+            "'partition', '1'",
+            "checkpoint_latency",
+            "records_lag",
+            "record_active_count",
+        )
+        return all(mark in str(found) for mark in marks)
 
     with java_page(file, RULES[rules], tmp_path) as page:
         javas = await_value(

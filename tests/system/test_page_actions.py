@@ -1,5 +1,6 @@
 """Forms of the pages: who may send them, that each is good once, and that they do what the REST API does."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -69,6 +70,23 @@ def test_a_connector_is_paused_resumed_stopped_and_restarted(leading: MemoryHerd
         assert state(leading) is wanted
         said = f"{action}, asked for by a client that need not log in from 127.0.0.1"
         assert leading.notes[-1] == (SOURCE, said)
+
+
+def test_who_changes_a_connector_by_the_rest_api_is_told_too() -> None:
+    changed = MemoryHerder()
+    with serving(changed, settings()) as url:
+        body = json.dumps({**CONFIG, "name": SOURCE}).encode()
+        sent = {"Content-Type": "application/json"}
+        for request in (
+            Request("PUT", f"/connectors/{SOURCE}/config", body, sent),
+            Request("PATCH", f"/connectors/{SOURCE}/config", b'{"topics": "other"}', sent),
+            Request("DELETE", f"/connectors/{SOURCE}"),
+        ):
+            assert ask(url, request).status in (200, 201, 204)
+    assert changed.notes == [
+        (SOURCE, f"{action}, asked for by a client that need not log in from 127.0.0.1")
+        for action in ("creation", "change of its config", "deletion")
+    ]
 
 
 def test_what_stops_data_wants_the_name_typed(leading: MemoryHerder, page: Page) -> None:

@@ -178,6 +178,9 @@ class Leader:
         for name, config in running.items():
             if name not in self._started:
                 self._begin(name, config)
+        with self._lock:
+            for name in set(names) - wanted.connectors.keys():
+                self._to_note.pop(name, None)
 
     def _runs(self) -> list[ConnectorRun]:
         return [started.run for started in list(self._started.values()) if started.run is not None]

@@ -300,3 +300,15 @@ def test_who_asked_is_told_to_the_run_or_to_the_next_one(bench: Bench) -> None:
     bench.configs.put_target_state("one", TargetState.RUNNING)
     bench.reconcile()
     assert bench.runs[-1].notes == [f"resume {number}" for number in range(10, 30)]
+
+
+def test_what_was_asked_of_a_connector_that_is_gone_is_forgotten(bench: Bench) -> None:
+    config = {**CONFIG, "name": "one"}
+    bench.configs.put_connector("one", config, TargetState.PAUSED)
+    bench.reconcile()
+    bench.leader.note("one", "deletion, asked for by 'ops'")
+    bench.configs.remove_connector("one")
+    bench.reconcile()
+    bench.configs.put_connector("one", config)
+    bench.reconcile()
+    assert bench.runs[-1].notes == []

@@ -128,6 +128,7 @@ class ConnectorsResource:
 
         def create() -> Response:
             info = self._herder.create(new.name, new.config, new.initial_state)
+            self._herder.note(new.name, requested("creation", request))
             return _created(request, info)
 
         return await self._calls.run_on_leader(request, body, create)
@@ -146,6 +147,7 @@ class ConnectorsResource:
 
         def put() -> Response:
             is_new, info = self._herder.put(name, config)
+            self._herder.note(name, requested("creation" if is_new else "change of its config", request))
             return _created(request, info) if is_new else json_response(response_bodies.connector_info(info))
 
         return await self._calls.run_on_leader(request, body, put)
@@ -157,13 +159,20 @@ class ConnectorsResource:
         require_same_name(name, changes)
 
         def patch() -> Response:
-            return json_response(response_bodies.connector_info(self._herder.patch(name, changes)))
+            info = self._herder.patch(name, changes)
+            self._herder.note(name, requested("change of its config", request))
+            return json_response(response_bodies.connector_info(info))
 
         return await self._calls.run_on_leader(request, body, patch)
 
     async def _delete(self, request: Request) -> Response:
         name = parameter(request, "connector")
-        return await self._done(request, HTTPStatus.NO_CONTENT, lambda: self._herder.delete(name))
+
+        def delete() -> None:
+            self._herder.note(name, requested("deletion", request))
+            self._herder.delete(name)
+
+        return await self._done(request, HTTPStatus.NO_CONTENT, delete)
 
     async def _status(self, request: Request) -> Response:
         return json_response(self._state_json(request, parameter(request, "connector")))
