@@ -6,7 +6,7 @@ from typing import Final
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import flow_settings
+from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from tests.support.any_cluster import AnyCluster
 from tests.support.mirror import REPLICATION
@@ -14,11 +14,10 @@ from tests.support.mirror import REPLICATION
 _STOP_TIMEOUT_S: Final = 20.0
 
 
-@contextmanager
-def checkpointing(
+def flow_between(
     source: tuple[str, AnyCluster], target: tuple[str, AnyCluster], properties: Mapping[str, str]
-) -> Iterator[CheckpointConnector]:
-    """Checkpoints of the flow between two clusters, each with its alias."""
+) -> FlowSettings:
+    """Two clusters, each with its alias."""
     clusters = dict([source, target])
     settings = {
         "clusters": ", ".join(clusters),
@@ -30,7 +29,15 @@ def checkpointing(
         **properties,
     }
     flows = MirrorMakerConfig(Properties(settings)).flows()
-    made = flow_settings(next(flow for flow in flows if flow.flow.source == source[0]))
+    return flow_settings(next(flow for flow in flows if flow.flow.source == source[0]))
+
+
+@contextmanager
+def checkpointing(
+    source: tuple[str, AnyCluster], target: tuple[str, AnyCluster], properties: Mapping[str, str]
+) -> Iterator[CheckpointConnector]:
+    """Checkpoints of the flow between two clusters, each with its alias."""
+    made = flow_between(source, target, properties)
     assert made.checkpoint is not None
     connector = CheckpointConnector(made, made.checkpoint)
     connector.thread.start()

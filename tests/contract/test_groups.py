@@ -2,27 +2,24 @@
 
 import uuid
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 
 import confluent_kafka as confluent
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    AdminClient,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.groups import Committed, Groups, Offsets
-from tests.support.broker_data import admin, append, create_topic, numbered
+from sparkmirror.metrics.looks import GroupsLook
+from sparkmirror.watch.group_watch import GroupWatch
+from tests.contract.checkpointing import checkpointing, flow_between
+from tests.support.acls import create_acls, delete_acl
+from tests.support.broker_data import append, create_topic, numbered
 from tests.support.connections import connection
 from tests.support.freezing import frozen
+from tests.support.recorded_setup import Acl
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.groups"
@@ -36,16 +33,27 @@ def asking(cluster: LocalCluster, **changes: float) -> Iterator[Groups]:
         yield groups
 
 
-def offsets(offset: int) -> Offsets:
-    return {TopicPartition(TOPIC, 0): Committed(offset, "own words")}
+@contextmanager
+def denied(cluster: LocalCluster, group: GroupId) -> Iterator[None]:
+    """Nobody may do anything with the group."""
+    acl: Acl = ("GROUP", "LITERAL", group, "User:ANONYMOUS", "*", "ALL", "DENY")
+    create_acls(cluster, [acl])
+    try:
+        yield
+    finally:
+        delete_acl(cluster, acl)
 
 
-def write(groups: Groups, group: GroupId, offset: int) -> None:
+def offsets(offset: int, topic: str = TOPIC) -> Offsets:
+    return {TopicPartition(topic, 0): Committed(offset, "own words")}
+
+
+def write(groups: Groups, group: GroupId, offset: int, topic: str = TOPIC) -> None:
     """Commit offsets, retrying while a new cluster creates the topic of group offsets."""
 
     def is_written() -> bool:
         try:
-            return not groups.write(group, offsets(offset))
+            return not groups.write(group, offsets(offset, topic))
         except RetriableError:
             return False
 
@@ -117,21 +125,10 @@ def test_share_group_is_recognized_and_takes_no_offsets(source: LocalCluster) ->
 def test_group_without_rights_does_not_hinder_others(frail_cluster: LocalCluster) -> None:
     create_topic(frail_cluster.bootstrap_servers, TOPIC)
     well, sick = (GroupId(f"contract-groups-{word}-{uuid.uuid4().hex[:6]}") for word in ("well", "sick"))
-    denied = AclBinding(
-        ResourceType.GROUP,
-        sick,
-        ResourcePatternType.LITERAL,
-        "User:ANONYMOUS",
-        "*",
-        AclOperation.ALL,
-        AclPermissionType.DENY,
-    )
-    client: AdminClient = admin(frail_cluster)
-    with asking(frail_cluster) as groups:
+    with asking(frail_cluster) as groups, ExitStack() as later:
         for group in (well, sick):
             write(groups, group, 7)
-        for future in client.create_acls([denied]).values():
-            future.result(WAIT_S)
+        later.enter_context(denied(frail_cluster, sick))
         await_value(
             lambda: isinstance(groups.committed([sick])[sick], AuthorizationError),
             WAIT_S,
@@ -144,6 +141,44 @@ def test_group_without_rights_does_not_hinder_others(frail_cluster: LocalCluster
         members = groups.members({sick: groups.listed()[well]})[sick]
         assert isinstance(members, AuthorizationError)
         assert f"needs DESCRIBE on group {sick}: kafka-acls.sh --bootstrap-server " in str(members)
+
+
+def test_groups_that_can_be_read_no_more_are_told_with_their_errors(
+    frail_cluster: LocalCluster, target_cluster: LocalCluster
+) -> None:
+    """Brokers list no group that may not be described, as they list none whose coordinator is away."""
+    topic = f"{TOPIC}.watched"
+    create_topic(frail_cluster.bootstrap_servers, topic)
+    create_topic(frail_cluster.bootstrap_servers, "mm2-offset-syncs.H.internal")
+    group = GroupId(f"contract-groups-{uuid.uuid4().hex[:6]}")
+    with asking(frail_cluster) as groups:
+        write(groups, group, 7, topic)
+    flow = flow_between(("G", frail_cluster), ("H", target_cluster), {"topics": topic, "groups": group})
+    assert flow.checkpoint is not None
+    watch = GroupWatch(flow.flow, flow.checkpoint)
+    with checkpointing(
+        ("G", frail_cluster), ("H", target_cluster), {"topics": topic, "groups": group}
+    ) as run:
+        of = GroupsLook(flow.flow, flow.checkpoint.name, "checkpoint")
+
+        def noted() -> GroupsLook:
+            return run.looks.look(of, 0.0)
+
+        def watched() -> GroupsLook:
+            watch.read()
+            return watch.look()
+
+        assert [it.committed for it in watched().partitions or ()] == [7]
+        await_value(lambda: noted().partitions or None, WAIT_S, lambda: str(noted()))
+        with denied(frail_cluster, group):
+            await_value(lambda: watched().errors or None, WAIT_S, lambda: str(watch.look()))
+            assert f"needs DESCRIBE on group {group}" in watch.look().errors[group]
+            assert list(watch.look().partitions or ()) == []
+            found = await_value(lambda: noted().errors or None, WAIT_S, lambda: str(noted()))
+            assert f"needs DESCRIBE on group {group}" in found[group]
+        await_value(lambda: watched().partitions or None, WAIT_S, lambda: str(watch.look()))
+        assert watch.look().errors == {}
+    watch.close()
 
 
 def test_groups_of_a_silent_coordinator_are_read_last(trio: LocalCluster) -> None:

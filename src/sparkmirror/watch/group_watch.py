@@ -37,7 +37,7 @@ class GroupWatch:
         self._checkpoints = CheckpointsReader(connector.checkpoints_consumer, settings.checkpoints_topic)
         self._looks = GroupLooks(settings)
         self._known: Collection[GroupId] = ()
-        self.thread = PeriodicThread("watch of groups", flow_log(__name__, flow), self._jobs, self._close)
+        self.thread = PeriodicThread("watch of groups", flow_log(__name__, flow), self._jobs, self.close)
 
     def look(self) -> GroupsLook:
         of = GroupsLook(self._flow, self._connector.name, "checkpoint")
@@ -47,7 +47,7 @@ class GroupWatch:
     def _jobs(self) -> Iterable[Job]:
         return (Job("look at the groups", _INTERVAL_S, self.read),)
 
-    def _close(self) -> None:
+    def close(self) -> None:
         for each in (self._source, self._target, self._histories, self._checkpoints):
             each.close()
 
