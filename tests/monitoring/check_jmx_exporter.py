@@ -27,12 +27,19 @@ from tests.system.java_mm2 import dedicated
 AGENT: Final = os.environ.get("JMX_EXPORTER", "")
 pytestmark = pytest.mark.skipif(not AGENT, reason="JMX_EXPORTER names no jar")
 
+IS_BEFORE_1_0: Final = "-0." in Path(AGENT).name
 WAIT_S: Final = 300.0
 PACKAGED: Final = files("sparkmirror.metrics.rules")
 RULES: Final = {name: str(PACKAGED / f"{name}.yaml") for name in ("connect", "strimzi")}
 OF_PROCESSES: Final = ("sparkmirror_", "process_", "python_", "jvm_", "jmx_", "java_")
 NAMES_OF_PROCESSES: Final = ("version", "coordinator")
 """Metrics whose labels name a process or its version: only the labels' names are the same."""
+CLASHING: Final = (
+    "kafka_consumer_fetch_manager_records_lag",
+    "kafka_connect_source_task_source_record_active_count",
+)
+"""The patterns of `strimzi` match `records-lag-avg` and `-max`, too, which are not measured here: from 1.0 on
+the exporter gives all three the MBean's name."""
 Series = tuple[str, frozenset[tuple[str, str]]]
 
 
@@ -133,4 +140,5 @@ def test_names_and_labels_are_those_of_the_exporter(
         )
         mirror.stop()
     assert of_mirror(ours) == of_mirror(javas)
-    assert ours - javas == set()
+    without = CLASHING if rules == "strimzi" and not IS_BEFORE_1_0 else ()
+    assert {(name, labels) for name, labels in ours - javas if name not in without} == set()
