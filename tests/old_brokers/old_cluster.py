@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import confluent_kafka as confluent
 import javaproperties
@@ -19,6 +19,7 @@ from sparkmirror.clusters.ivy import Ivy, Module
 from sparkmirror.clusters.java import find_java
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.clusters.processes import start_process
+from tests.support.secured_broker import LOGIN_PASSWORD, USER, quoted
 from tests.support.waiting import await_value
 
 START_TIMEOUT_S: Final = 90.0
@@ -69,23 +70,33 @@ RELEASES: Final = (
 """2.2 is the last without IncrementalAlterConfigs, 2.8 the first with topic ids, 3.3 the first with KRaft."""
 
 
+class _Listening(NamedTuple):
+    port: int
+
+
 @dataclass(frozen=True, slots=True)
 class OldCluster:
     release: Release
     bootstrap_servers: str
     log: Path
+    login_port: int
+    """Before KRaft: where a user logs in by PLAIN, and may do what ACLs allow."""
+
+    @property
+    def brokers(self) -> Sequence[_Listening]:
+        return [_Listening(int(self.bootstrap_servers.rpartition(":")[2]))]
 
 
 @contextmanager
 def old_cluster(release: Release, folder: Path) -> Iterator[OldCluster]:
-    """Responds when it is yielded; its authorizer allows every client everything."""
+    """Responds when it is yielded; its authorizer allows clients without a login everything."""
     folder.mkdir()
     (folder / "log4j.properties").write_text(_LOGGING, encoding="ascii")
     with ExitStack() as stack:
-        ports = [ReservedPort() for _ in range(2)]
+        ports = [ReservedPort() for _ in range(3)]
         for port in ports:
             stack.callback(port.release)
-        broker, other = (port.number for port in ports)
+        broker, other, login = (port.number for port in ports)
         settings = {
             "listeners": f"PLAINTEXT://{HOST}:{broker}",
             "log.dirs": str(folder / "data"),
@@ -96,7 +107,11 @@ def old_cluster(release: Release, folder: Path) -> Iterator[OldCluster]:
         if release.has_quorum:
             settings |= _quorum(broker, other)
         else:
-            settings |= {"broker.id": "0", "zookeeper.connect": f"{HOST}:{other}"}
+            settings |= {
+                "broker.id": "0",
+                "zookeeper.connect": f"{HOST}:{other}",
+                **_listeners(broker, login),
+            }
             keeper = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
             kept = {"dataDir": str(folder / "keeper"), "clientPort": str(other), "clientPortAddress": HOST}
             _write(folder / "zookeeper.properties", {**kept, "admin.enableServer": "false"})
@@ -107,7 +122,7 @@ def old_cluster(release: Release, folder: Path) -> Iterator[OldCluster]:
         steps = _steps(release, folder)
         process = start_process(steps, log, outlives_us=False)
         stack.callback(process.kill)
-        cluster = OldCluster(release, f"{HOST}:{broker}", log)
+        cluster = OldCluster(release, f"{HOST}:{broker}", log, login)
 
         def answers() -> bool:
             assert process.is_alive(), log.read_text()
@@ -127,6 +142,19 @@ def _steps(release: Release, folder: Path) -> list[list[str]]:
     run = [*java(release, folder), "kafka.Kafka", properties]
     tool = [*java(release, folder), "kafka.tools.StorageTool", "format", "-t", _CLUSTER_ID, "-c", properties]
     return [tool, run] if release.has_quorum else [run]
+
+
+def _listeners(broker: int, login: int) -> dict[str, str]:
+    module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+    return {
+        "listeners": f"PLAINTEXT://{HOST}:{broker},LOGIN://{HOST}:{login}",
+        "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,LOGIN:SASL_PLAINTEXT",
+        "inter.broker.listener.name": "PLAINTEXT",
+        "sasl.enabled.mechanisms": "PLAIN",
+        "listener.name.login.plain.sasl.jaas.config": (
+            f"{module} required user_{USER}={quoted(LOGIN_PASSWORD)};"
+        ),
+    }
 
 
 def _quorum(broker: int, controller: int) -> dict[str, str]:

@@ -184,9 +184,14 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     moves, beats = own("migrations"), Resource(ResourceType.TOPIC, "heartbeats")
     yield of(Who.COMMAND, Mode.MOVED_GROUPS, moves, _STATE, "offsets before the move")
     yield of(Who.COMMAND, Mode.MOVED_GROUPS, members, [Need.READ_GROUP], "commits its offsets")
-    rolled_back = [Need.READ_GROUP, Need.DELETE_GROUP]
     yield of(Who.COMMAND, Mode.ROLLED_BACK, moves, _STATE[1:], "offsets before the move")
-    yield of(Who.COMMAND, Mode.ROLLED_BACK, members, rolled_back, "removes those that it had not")
+    yield of(
+        Who.COMMAND,
+        Mode.ROLLED_BACK,
+        members,
+        [Need.DELETE_GROUP],
+        "offsets that it had not; READ for others",
+    )
     yield of(Who.COMMAND, Mode.MOVED_PRODUCERS, beats, [Need.READ_TOPIC], _BEATS)
     yield of(Who.COMMAND, Mode.PROMOTED, moves, _STATE, "which topics are promoted")
     yield of(Who.COMMAND, Mode.PROMOTED, members, [Need.READ_GROUP], "commits its offsets")

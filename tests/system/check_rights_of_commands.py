@@ -13,12 +13,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from sparkmirror.clusters.ports import HOST
-from tests.support.broker_data import append, create_topic, delete_topic, keyed, numbered, topics
-from tests.support.mirror import COMMAND, REPLICATION, Mirror, running_mirror
-from tests.support.rights_page import Mode, Side, grants
-from tests.support.secured_broker import login
-from tests.support.waiting import await_value
-from tests.system.asked_rights import (
+from tests.support.asked_rights import (
     Needed,
     Sides,
     allow,
@@ -28,6 +23,11 @@ from tests.system.asked_rights import (
     guarded_sides,
     take_back,
 )
+from tests.support.broker_data import append, create_topic, delete_topic, keyed, numbered, topics
+from tests.support.mirror import COMMAND, REPLICATION, Mirror, running_mirror
+from tests.support.rights_page import Mode, Side, grants
+from tests.support.secured_broker import login
+from tests.support.waiting import await_value
 from tests.system.consumer_groups import commit, committed
 
 OLD, NEW = "old", "new"

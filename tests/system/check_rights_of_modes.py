@@ -19,6 +19,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.policies.accounts import USER as USER_KIND
 from sparkmirror.policies.accounts import QuotaChange, QuotaEntity
+from tests.support.asked_rights import Needed, Sides, allow, asked_lines, foreign, grant_asked, guarded_sides
 from tests.support.broker_data import (
     append,
     create_topic,
@@ -33,7 +34,6 @@ from tests.support.mirror import REPLICATION, STOP_TIMEOUT_S, Mirror, running_mi
 from tests.support.rights_page import Mode, Side, grants
 from tests.support.secured_broker import add_scram_users, login
 from tests.support.waiting import await_value
-from tests.system.asked_rights import Needed, Sides, allow, asked_lines, foreign, grant_asked, guarded_sides
 from tests.system.connect_node import ConnectNode, group_properties, started
 
 GRANTED_WITHIN_S: Final = 200.0
