@@ -38,6 +38,14 @@ _ASSERTION: Final = "sasl.oauthbearer.assertion"
 _ASSERTION_FILES: Final = ("file", "private.key.file", "template.file")
 _ALGORITHMS: Final = ("RS256", "ES256")
 _SCHEMES: Final = ("http", "https", "file")
+_CLASSES: Final = (
+    "sasl.client.callback.handler.class",
+    "sasl.login.callback.handler.class",
+    "sasl.login.class",
+    "sasl.oauthbearer.jwt.validator.class",
+)
+_OF_KAFKA: Final = "org.apache.kafka.common.security."
+_OF_MSK: Final = "software.amazon.msk.auth.iam.IAMClientCallbackHandler"
 _SERVICE: Final = "sasl.kerberos.service.name"
 _CLAIM: Final = "unsecuredLoginStringClaim_"
 _EXTENSION: Final = "unsecuredLoginExtension_"
@@ -50,6 +58,7 @@ def sasl_settings(properties: Properties, values: Values) -> SaslSettings:
     if mechanism not in MECHANISMS:
         reason = f"is not supported. These are: {', '.join(MECHANISMS)}"
         raise properties.error("sasl.mechanism", reason)
+    _refuse_foreign_classes(properties, values)
     options = _options(properties, values)
     match mechanism:
         case "OAUTHBEARER":
@@ -67,6 +76,14 @@ def sasl_settings(properties: Properties, values: Values) -> SaslSettings:
 
 
 assert {PLAIN, *SCRAM, OAUTHBEARER, AWS_MSK_IAM, GSSAPI} == set(MECHANISMS)
+
+
+def _refuse_foreign_classes(properties: Properties, values: Values) -> None:
+    """Kafka's own and MSK's are what is done here anyway."""
+    for key in _CLASSES:
+        name = str(values[key] or "").strip()
+        if name and name != _OF_MSK and not name.startswith(_OF_KAFKA):
+            raise properties.error(key, f"has no counterpart here: only {_OF_KAFKA}* and {_OF_MSK} have")
 
 
 def _options(properties: Properties, values: Values) -> Mapping[str, str]:
