@@ -161,7 +161,7 @@ def test_records_are_copied_and_secrets_are_shown_nowhere(
         for number in range(PARTITIONS):
             append(sides.near.cluster, TOPIC, numbered(RECORDS), partition=number)
         await_value(sides.have_equal_records, COPIED_WITHIN_S, mirror.log_text)
-        assert "tasks instead of" not in mirror.log_text()
+        mirror.await_log(f"copies {PARTITIONS} partitions in 2 tasks")  # on a busy machine not at once
         processes = {*spark.processes(), *mirror.processes()}
         assert sum("CoarseGrainedExecutorBackend" in line for line in map(command_line, processes)) == 2
         for process in processes:
