@@ -26,9 +26,10 @@ from sparkmirror.metrics.looks import (
 )
 from sparkmirror.storage.events import Event, EventKind
 from sparkmirror.storage.failbacks import Failback
-from sparkmirror.storage.migrations import Migrations, Moved
+from sparkmirror.storage.migrations import Begun, Migrations, Moved
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
+from sparkmirror.storage.remakes import Remake
 from sparkmirror.storage.written_offsets import WrittenOffset
 from tests.support.progress_records import IDLE
 
@@ -135,6 +136,7 @@ def migrated() -> Migrations:
         },
         {"parted": parted, HOSTILE[0]: Promotion(Stage.SWITCHING, at_ms + 2000, b"", {})},
         {"followed": Failback(at_ms, at_ms + 4000, LogIdentity(b"", -1, b""), {0: 900})},
+        {"remade": Begun(at_ms + 5000, Remake(b"", 1, {}, {0: 800}, ()))},
     )
 
 

@@ -8,6 +8,7 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.storage.failbacks import Failbacks, parse_failback
 from sparkmirror.storage.promotions import Promotions, parse_promotion
+from sparkmirror.storage.remakes import Remake, parse_remake
 from sparkmirror.storage.written_offsets import WrittenOffset, parse_written
 
 T = TypeVar("T")
@@ -20,6 +21,13 @@ class Moved(NamedTuple):
     offsets: tuple[WrittenOffset, ...]
 
 
+class Begun(NamedTuple):
+    """A topic that is being made anew, since `at_ms`."""
+
+    at_ms: int
+    remake: Remake
+
+
 @dataclass(frozen=True, slots=True)
 class Migrations:
     """Topics are named as on the source."""
@@ -27,17 +35,29 @@ class Migrations:
     groups: Mapping[GroupId, Moved] = field(default_factory=dict)
     promotions: Promotions = field(default_factory=dict)
     failbacks: Failbacks = field(default_factory=dict)
+    remakes: Mapping[str, Begun] = field(default_factory=dict)
 
 
 def migrations_of(records: Collection[LogRecord], owner: str) -> Migrations:
     """Of the newest record of each key.
 
-    Promotions and failbacks are those of one connector, whose `owner` is that of attempts; offsets of groups
-    are those of every connector of the flow.
+    Topics are those of one connector, whose `owner` is that of attempts; offsets of groups are those of every
+    connector of the flow.
     """
     return Migrations(
-        _groups(records), _owned(records, owner, parse_promotion), _owned(records, owner, parse_failback)
+        _groups(records),
+        _owned(records, owner, parse_promotion),
+        _owned(records, owner, parse_failback),
+        _owned(records, owner, _parse_begun),
     )
+
+
+def _parse_begun(record: LogRecord) -> tuple[str, str, Begun | None] | None:
+    match parse_remake(record):
+        case (owner, topic, Remake() as remake):
+            return owner, topic, Begun(record.timestamp_ms or 0, remake)
+        case _:
+            return None
 
 
 def _groups(records: Collection[LogRecord]) -> dict[GroupId, Moved]:

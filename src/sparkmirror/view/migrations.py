@@ -1,4 +1,4 @@
-"""Lists what was migrated by a flow: consumer groups that moved, topics that were promoted, and failbacks."""
+"""Lists what is migrated by a flow: groups that moved, topics promoted, failed back, or made anew."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.storage.failbacks import Failback
-from sparkmirror.storage.migrations import Migrations, Moved
+from sparkmirror.storage.migrations import Begun, Migrations, Moved
 from sparkmirror.storage.promotions import Promotion
 from sparkmirror.view.flows import FlowView
 
@@ -15,14 +15,15 @@ class MigrationKind(StrEnum):
     GROUP = "group"
     PROMOTION = "promotion"
     FAILBACK = "failback"
+    REMAKE = "remake"
 
 
 class MigratedPartition(NamedTuple):
     """A partition of the target for a group, of the source otherwise.
 
-    `offset` is where the group was set, where both logs part, or before which the target's log counts as the
-    flow's own. `other` is where the group was before, or where the source ended at the parting; None where
-    there is none, or nobody looked.
+    `offset` is where the group was set, where both logs part, before which the target's log counts as the
+    flow's own, or up to where it is copied before groups go on. `other` is where the group was before, or
+    where the source ended at the parting; None where there is none, or nobody looked.
     """
 
     partition: TopicPartition
@@ -54,6 +55,8 @@ def _all(known: Migrations) -> Iterator[Migration]:
         yield _promotion(topic, promotion)
     for topic, failback in known.failbacks.items():
         yield _failback(topic, failback)
+    for topic, begun in known.remakes.items():
+        yield _remake(topic, begun)
 
 
 def _group(group: GroupId, moved: Moved) -> Migration:
@@ -78,3 +81,9 @@ def _failback(topic: str, failback: Failback) -> Migration:
     ]
     stage = "goes on in a topic made anew" if failback.deleted_id else "goes on behind the parting"
     return Migration(MigrationKind.FAILBACK, topic, failback.at_ms, stage, partitions)
+
+
+def _remake(topic: str, begun: Begun) -> Migration:
+    ends = sorted(begun.remake.ends.items())
+    partitions = [MigratedPartition(TopicPartition(topic, number), end) for number, end in ends]
+    return Migration(MigrationKind.REMAKE, topic, begun.at_ms, "being made anew", partitions)

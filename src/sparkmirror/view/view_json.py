@@ -257,6 +257,8 @@ def _migrated_partition(migration: Migration, partition: MigratedPartition) -> J
             return {**of, "parting": partition.offset, "source_end": partition.other}
         case MigrationKind.FAILBACK:
             return {**of, "goes_on_from": partition.offset}
+        case MigrationKind.REMAKE:
+            return {**of, "copied_up_to": partition.offset}
 
 
 def _answer(answer: Answer) -> Json:

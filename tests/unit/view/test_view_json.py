@@ -82,7 +82,8 @@ def test_events_come_newest_first() -> None:
 
 def test_migrations_come_newest_first() -> None:
     (flow,) = answer(Asked("a->b", migrations=True))["flows"]
-    followed, parted, _, billing = flow["migrations"]["items"][:4]
+    remade, followed, parted, _, billing = flow["migrations"]["items"][:5]
+    assert (remade["kind"], remade["partitions"][0]["copied_up_to"]) == ("remake", 800)
     assert (followed["kind"], followed["partitions"][0]["goes_on_from"]) == ("failback", 900)
     assert [it["source_end"] for it in parted["partitions"]] == [900, None]
     assert (parted["stage"], parted["partitions"][1]["parting"]) == ("promoted", 70)
