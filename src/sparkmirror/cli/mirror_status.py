@@ -14,7 +14,7 @@ from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.promoted_rows import SHOWN_MAX, last_rows
 from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.quantities import counted
+from sparkmirror.domain.quantities import as_ago, counted
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_lag import PartitionLag
 from sparkmirror.migrate.flow_status import FlowState, FlowStatus, StatusReader
@@ -145,7 +145,7 @@ def _facts(status: FlowStatus) -> Iterator[str]:
     else:
         yield "no topic to mirror"
     if status.heartbeat_age_s is not None:
-        yield f"last heartbeat {status.heartbeat_age_s:,.0f} s ago"
+        yield f"last heartbeat {as_ago(status.heartbeat_age_s)}"
     elif status.heartbeat_interval_s < float("inf"):
         yield "no heartbeat"
     if lag.promoted:
@@ -155,7 +155,8 @@ def _facts(status: FlowStatus) -> Iterator[str]:
     elif status.driver is not None:
         yield str(status.driver)
     if status.is_running is None:
-        yield "whether it runs can't be told: it emits no heartbeats, and has reported no change just now"
+        why = "it emits no heartbeats" if status.heartbeat_age_s is None else "clocks differ"
+        yield f"whether it runs can't be told: {why}, and it has reported no change just now"
 
 
 def _rounded(age_s: float | None) -> float | None:

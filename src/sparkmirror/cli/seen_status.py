@@ -11,7 +11,7 @@ from sparkmirror.cli.connectors.watch import watch
 from sparkmirror.cli.mirror_api import MirrorApi, SeenFlow, SeenPartition, rest_of, wanted_flows
 from sparkmirror.cli.promoted_rows import SHOWN_MAX, last_rows
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.quantities import counted
+from sparkmirror.domain.quantities import as_ago, counted
 from sparkmirror.storage.promotions import promotions_json
 from sparkmirror.view.words import Word, severity, worst_of
 
@@ -109,7 +109,7 @@ def _notes(flow: SeenFlow) -> Iterator[str]:
     lag = "lag unknown" if records is None else f"{records:,} records to copy"
     facts = [f"{lag} in {counted(len(flow.partitions), 'partition')}"]
     if flow.heartbeat_age_s is not None:
-        facts.append(f"last heartbeat {flow.heartbeat_age_s:,.0f} s ago")
+        facts.append(f"last heartbeat {as_ago(flow.heartbeat_age_s)}")
     yield f"{flow.flow}: {flow.state.word}, {', '.join(facts)}, told by {flow.node}"
     bad = [it for it in flow.partitions if it.state.error]
     why = flow.state.error or flow.state.advice

@@ -32,5 +32,12 @@ def as_time(seconds: float) -> str:
     return f"{seconds / _DAY_S:.1f} days"
 
 
+def as_ago(age_s: float) -> str:
+    """An age by this machine's clock; negative where another's clock is ahead."""
+    if age_s <= -1:
+        return f"{-age_s:,.0f} s in the future by this machine's clock"
+    return f"{max(0.0, age_s):,.0f} s ago"
+
+
 def as_date(epoch_s: float) -> str:
     return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")

@@ -47,7 +47,7 @@ _WELL: Final = (FlowState.CATCHING_UP, FlowState.CAUGHT_UP)
 
 @dataclass(frozen=True, slots=True)
 class FlowStatus:
-    """Ages are in seconds, None where there is no such thing.
+    """Ages are in seconds by this machine's clock, None where there is no such thing.
 
     `job` and `reports` are of this mirror's last copy job, if there was one; Java's mirror leaves none.
     `groups` are those with checkpoints, each with the number of its partitions. `heartbeat_interval_s` is
@@ -92,19 +92,24 @@ class FlowStatus:
 
     @property
     def is_running(self) -> bool | None:
-        """None where nothing shows it: no heartbeats are emitted, and no change was reported just now.
+        """None where nothing shows it: no change was reported just now, and no heartbeats are emitted.
 
-        After this mirror was stopped in order, Java's may go on: then heartbeats do.
+        Or the clock that dates them is so far ahead that the last one may be old. After this mirror was
+        stopped in order, Java's may go on: then heartbeats do.
         """
         if self.is_stopped:
-            patience_s = _HEARTBEATS_MISSED * self.heartbeat_interval_s
-            return self.heartbeat_age_s is not None and self.heartbeat_age_s <= patience_s
+            return self._beats(_HEARTBEATS_MISSED * self.heartbeat_interval_s)
         if self.report_age_s is not None and self.report_age_s <= _SILENT_AFTER_S:
             return True
         if self.heartbeat_interval_s == float("inf"):
             return None
-        patience_s = max(_SILENT_AFTER_S, _HEARTBEATS_MISSED * self.heartbeat_interval_s)
-        return self.heartbeat_age_s is not None and self.heartbeat_age_s <= patience_s
+        return self._beats(max(_SILENT_AFTER_S, _HEARTBEATS_MISSED * self.heartbeat_interval_s))
+
+    def _beats(self, patience_s: float) -> bool | None:
+        age_s = self.heartbeat_age_s
+        if age_s is None:
+            return False
+        return None if age_s < -patience_s else age_s <= patience_s
 
     @property
     def _is_behind(self) -> bool:
@@ -169,7 +174,7 @@ class StatusReader:
         }
         return FlowStatus(
             lag,
-            None if heartbeat_ms is None else max(0.0, now - heartbeat_ms / 1000),
+            None if heartbeat_ms is None else now - heartbeat_ms / 1000,
             self._access.heartbeat.interval_s if self._access.heartbeat.emit else float("inf"),
             min((max(0.0, now - report.updated_at) for report in reports.values()), default=None),
             self._progress.job_epochs.get(connector),

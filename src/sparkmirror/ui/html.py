@@ -251,6 +251,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "count": numbers.count,
         "duration": numbers.duration,
+        "ago": numbers.ago,
         "rate": numbers.rate,
         "size": numbers.size,
         "latencies": numbers.latencies,

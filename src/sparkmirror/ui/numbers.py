@@ -26,6 +26,13 @@ def duration(seconds: float | None) -> str:
     return f"{whole // _MINUTE} min {whole % _MINUTE} s" if whole >= 2 * _MINUTE else f"{whole} s"
 
 
+def ago(age_s: float | None) -> str:
+    """Of an age by this machine's clock: negative where another's clock is ahead."""
+    if age_s is not None and age_s <= -1:
+        return f"{duration(-age_s)} in the future"
+    return UNKNOWN if age_s is None else f"{duration(max(0.0, age_s))} ago"
+
+
 def rate(per_second: float | None) -> str:
     """Records per second; `0.4` rather than 0 for few."""
     if per_second is None:

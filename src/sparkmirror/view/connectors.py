@@ -1,5 +1,6 @@
 """Decides the word of a connector: of its own trouble, of what it copies, or of when it last wrote."""
 
+from sparkmirror.domain.quantities import as_ago
 from sparkmirror.metrics.looks import (
     CUT_OFF_AFTER_S,
     ConnectorLook,
@@ -54,6 +55,8 @@ def _source(look: SourceLook, topics: State) -> State:
 def _periodic(age_s: float | None, interval_s: float, what: str) -> State:
     if age_s is None:
         return State(Word.UNKNOWN, advice=f"no {what} were written yet")
+    if age_s < -CUT_OFF_AFTER_S:
+        return State(Word.UNKNOWN, advice=f"its last {what} are dated {as_ago(age_s)}: set the clocks right")
     if age_s > _INTERVALS_MISSED_MAX * interval_s + CUT_OFF_AFTER_S:
         return State(Word.RETRYING, age_s, advice=f"no {what} were written since: the log has the error")
     return State(Word.CAUGHT_UP)

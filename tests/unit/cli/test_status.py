@@ -53,6 +53,14 @@ def test_an_unknown_lag_is_no_number() -> None:
     assert to_json(FlowStatus(lag, heartbeat_age_s=0.0))["lag_records"] is None
 
 
+def test_a_heartbeat_of_the_future_is_told() -> None:
+    view = status_view([FlowStatus(LAG, heartbeat_age_s=-3600.0)])
+    assert (
+        "last heartbeat 3,600 s in the future by this machine's clock, whether it runs can't be told"
+        in "".join(view.notes)
+    )
+
+
 def test_promoted_topics_are_named_without_a_lag() -> None:
     promoted = {"orders": Promotion(Stage.PROMOTED, 1, b"", {0: Parting(900, 900)})}
     status = FlowStatus(FlowLag(LAG.flow, [], promoted=promoted), heartbeat_age_s=0.0)

@@ -61,6 +61,15 @@ def test_rare_heartbeats_are_waited_for() -> None:
     assert replace(rare, heartbeat_age_s=181.0).is_running is False
 
 
+def test_a_clock_that_is_ahead_tells_nothing() -> None:
+    """For as long as it is ahead, a dead mirror's last heartbeat would look new."""
+    ahead = replace(WELL, heartbeat_age_s=-3600.0, report_age_s=None)
+    assert ahead.is_running is None
+    assert replace(ahead, heartbeat_age_s=-2.0).is_running
+    assert replace(ahead, job=STOPPED).is_running is None
+    assert replace(ahead, report_age_s=1.0).is_running
+
+
 def test_without_heartbeats_and_reports_nobody_can_tell() -> None:
     silent = FlowStatus(BEHIND, heartbeat_interval_s=float("inf"))
     assert silent.is_running is None

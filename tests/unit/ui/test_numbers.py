@@ -1,6 +1,6 @@
 import pytest
 
-from sparkmirror.ui.numbers import UNKNOWN, count, duration, latencies, rate, size
+from sparkmirror.ui.numbers import UNKNOWN, ago, count, duration, latencies, rate, size
 
 
 def test_unknown_is_never_written_as_a_number() -> None:
@@ -23,6 +23,13 @@ def test_unknown_is_never_written_as_a_number() -> None:
 )
 def test_durations(seconds: float, text: str) -> None:
     assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("age_s", "text"), [(None, UNKNOWN), (-90.0, "90 s in the future"), (-0.2, "0 s ago"), (12.0, "12 s ago")]
+)
+def test_ages(age_s: float | None, text: str) -> None:
+    assert ago(age_s) == text
 
 
 def test_sizes_and_rates() -> None:

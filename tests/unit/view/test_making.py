@@ -172,6 +172,13 @@ def test_connectors_that_write_each_interval_are_missed() -> None:
     assert flow(source(look()), late).heartbeat_age_s == 14.0
 
 
+def test_heartbeats_of_a_clock_that_is_ahead_do_not_show_that_anything_runs() -> None:
+    ahead = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=-3600.0, interval_s=1.0)
+    state = flow(source(look()), ahead).connectors[1].state
+    assert state.word is Word.UNKNOWN
+    assert "3,600 s in the future by this machine's clock" in state.advice
+
+
 def test_a_cluster_is_away_if_one_flow_gets_no_answer() -> None:
     there = source(look())
     away = ClusterLook(Alias("b"), is_up=False, away_for_s=9.0, error="refused")
