@@ -218,6 +218,8 @@ def _check_delivery_timeout(properties: Properties, values: Values) -> None:
 
 def _connection(properties: Properties, values: Values, whole_id: str, alias: str = "") -> ConnectionSettings:
     protocol = SecurityProtocol(values.string("security.protocol").upper())
+    if values["security.providers"]:
+        raise properties.error("security.providers", "has no counterpart outside of Java: remove it")
     return ConnectionSettings(
         bootstrap_servers=bootstrap_servers(properties),
         client_id=whole_id,
