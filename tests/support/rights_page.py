@@ -46,6 +46,7 @@ class Mode(Enum):
     MOVED_PRODUCERS = "`sparkmirror migrate producers`"
     PROMOTED = "`sparkmirror promote`"
     FAILED_BACK = "`sparkmirror failback`"
+    REMADE = "`sparkmirror offsets preserve`"
 
 
 class Who(Enum):
@@ -196,6 +197,8 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.COMMAND, Mode.PROMOTED, moves, _STATE, "which topics are promoted")
     yield of(Who.COMMAND, Mode.PROMOTED, members, [Need.READ_GROUP], "commits its offsets")
     yield of(Who.COMMAND, Mode.PROMOTED, beats, [Need.READ_TOPIC], _BEATS)
+    yield of(Who.COMMAND, Mode.REMADE, moves, _STATE, "where groups were")
+    yield of(Who.COMMAND, Mode.REMADE, members, [Need.READ_GROUP], "commits its offsets")
 
 
 def rendered() -> str:

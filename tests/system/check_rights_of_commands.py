@@ -1,4 +1,4 @@
-"""Runs `migrate`, `promote` and `failback` with a flow's rights only, and grants what they ask for.
+"""Runs commands that move a flow with the rights of the flow only, and grants what they ask for.
 
 They must ask for each right that docs/security.md lists for them, and for nothing else, and do their work
 once they have them. No part of `make test`: some minutes by
@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 import pytest
 
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.acls import ResourceType
 from tests.support.asked_rights import (
     Needed,
     Sides,
@@ -73,6 +74,7 @@ class Step(NamedTuple):
 
 TOPICS: Final = (OUT, "--topics", TOPIC, "--still-for", "1", "--execute")
 STEPS: Final = (
+    Step(Mode.REMADE, ["offsets", "preserve"], [TOPIC, "--flow", OUT, "--delete", "--execute"]),
     Step(Mode.MOVED_GROUPS, ["migrate", "consumers"], ["--flow", OUT, "--group", GROUP, "--yes"]),
     Step(
         Mode.ROLLED_BACK,
@@ -93,13 +95,16 @@ STEPS: Final = (
 def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
     folder = tmp_path_factory.mktemp("commands")
     with guarded_sides(folder) as sides:
-        source = sides[Side.SOURCE].cluster
-        create_topic(source.bootstrap_servers, TOPIC)
+        source, target = sides[Side.SOURCE].cluster, sides[Side.TARGET].cluster
+        for cluster in (source, target):
+            create_topic(cluster.bootstrap_servers, TOPIC)
         append(source, TOPIC, numbered(50))
+        append(
+            target, TOPIC, numbered(1)
+        )  # of somebody else: offsets are not preserved before it is made anew
         commit(source, GROUP, TOPIC, {0: 20})
         allow(sides, flows_rights())
         with running_mirror(folder / "mirror", properties(sides)) as mirror:
-            await_value(lambda: is_copied(sides), WAIT_S, mirror.log_text)
             yield Moved(sides, mirror)
             mirror.stop()
 
@@ -134,6 +139,8 @@ def test_commands_ask_for_each_of_their_rights_and_work_with_them(moved: Moved) 
     source, target = (moved.sides[side].cluster for side in Side)
     of_flows = flows_rights()
     for number, step in enumerate(STEPS):
+        if step.mode is not Mode.REMADE:
+            await_value(lambda: is_copied(moved.sides), WAIT_S, moved.mirror.log_text)
         commit(source, GROUP, TOPIC, {0: 20 + number})
         if step.mode is Mode.PROMOTED:  # which has it to make anew
             delete_topic(target, MIGRATIONS)
@@ -141,10 +148,12 @@ def test_commands_ask_for_each_of_their_rights_and_work_with_them(moved: Moved) 
             append(source, TOPIC, numbered(3))
         listed = list(rights(OLD, NEW, step.mode))
         added = [each for each in listed if each not in of_flows]
+        if step.mode is Mode.REMADE:  # no group has read that topic on the target
+            added = [each for each in added if each[1].resource_type is not ResourceType.GROUP]
         said = said_until_done(moved, added, step)
         assert not foreign([*of_flows, *listed], asked_lines(said), moved.sides)
         take_back(moved.sides, added)
-    assert committed(target, GROUP, TOPIC, 1) == {0: 23}
+    assert committed(target, GROUP, TOPIC, 1) == {0: 24}
 
 
 def said_until_done(moved: Moved, added: Sequence[Needed], step: Step) -> str:
