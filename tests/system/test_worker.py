@@ -161,11 +161,14 @@ def test_forms_of_the_page_pause_and_resume(copying: ConnectNode, page: Page) ->
     copying.await_states("mm2-msc", "RUNNING", "RUNNING", "RUNNING")
 
     def asked() -> list[str]:
+        """The newest first."""
         events = ask(page.url, Request("GET", f"/mirror?flow={quote(page.flow)}&events=true")).json()
-        return [it["text"] for it in events["flows"][0]["events"]["items"] if it["kind"] == "action"]
+        actions = [it["text"] for it in events["flows"][0]["events"]["items"] if it["kind"] == "action"]
+        return [text.split(",")[0] for text in actions]
 
-    await_value(lambda: len(asked()) >= 3, COPY_TIMEOUT_S, copying.log_text)
-    assert [text.split(",")[0] for text in asked()] == ["resume", "verify", "pause"]
+    await_value(
+        lambda: asked()[:3] == ["resume", "verify", "pause"], COPY_TIMEOUT_S, lambda: f"only {asked()}"
+    )
 
 
 def test_a_form_of_the_page_verifies(copying: ConnectNode, page: Page) -> None:
@@ -178,8 +181,12 @@ def test_a_form_of_the_page_verifies(copying: ConnectNode, page: Page) -> None:
     await_value(lambda: made()["state"] != "running", COPY_TIMEOUT_S, copying.log_text)
     assert (made()["state"], made()["error"], made()["result"]["equal"]) == ("ended", None, True)
     assert made()["progress"] == "80 records of 2 partitions are the same on both clusters"
-    junit = page.get("verified", flow=page.flow, format="junit").body.decode()
-    assert 'tests="2" failures="0" errors="0"' in junit
+
+    def junit() -> str:
+        """A page instead, while the view is older than the result."""
+        return page.get("verified", flow=page.flow, format="junit").body.decode()
+
+    await_value(lambda: 'tests="2" failures="0" errors="0"' in junit(), COPY_TIMEOUT_S, junit)
     flow = f"/mirror?flow={quote(page.flow)}"
 
     def kept() -> dict[str, Any] | None:
