@@ -183,9 +183,9 @@ def test_an_executor_that_comes_while_the_first_job_starts_gets_a_task(
 ) -> None:
     """The first job is cancelled while its task still starts Python, which must not keep the slot."""
     with running(sides, tmp_path, python, {}, written=False, workers=1) as (spark, mirror, _):
-        mirror.await_log("copy job 1 copies 4 partitions in 1 task")
+        mirror.await_log(r"copy job \d+ copies 4 partitions in 1 task\b")
         spark.add_worker(1)
-        mirror.await_log("copy job 2 copies 4 partitions in 2 tasks")
+        mirror.await_log(r"copy job \d+ copies 4 partitions in 2 tasks")
         for number in range(PARTITIONS):
             append(sides.near.cluster, TOPIC, numbered(RECORDS), partition=number)
         await_value(sides.have_equal_records, COPIED_WITHIN_S, mirror.log_text)

@@ -142,7 +142,7 @@ def test_commands_ask_for_each_of_their_rights_and_work_with_them(moved: Moved) 
         if step.mode is not Mode.REMADE:
             await_value(lambda: is_copied(moved.sides), WAIT_S, moved.mirror.log_text)
         commit(source, GROUP, TOPIC, {0: 20 + number})
-        if step.mode is Mode.PROMOTED:  # which has it to make anew
+        if step.mode in (Mode.MOVED_GROUPS, Mode.PROMOTED):  # which have it to make anew
             delete_topic(target, MIGRATIONS)
         if step.mode is Mode.FAILED_BACK:
             append(source, TOPIC, numbered(3))
