@@ -142,11 +142,25 @@ class SourceRecords:
         log.truncate(end, self.cluster.now_ms())
         self._lose(partition, log.end)
         for producer_id, entry in log.producers.entries.items():
-            transaction = self._open.get(producer_id)
-            is_known = transaction is not None and partition in transaction.logs
-            if entry.transaction_start is not None and not is_known:
+            start = entry.transaction_start
+            if start is not None and start != self._began(producer_id, partition):
                 log.append_marker(producer_id, entry.epoch, self.cluster.now_ms(), commit=False)
+                self._abort_in(producer_id, partition)
         self.cluster.changed()
+
+    def _began(self, producer_id: int, partition: int) -> int | None:
+        """The offset at which the producer's open transaction has begun there."""
+        numbers = self._open.get(producer_id, _OpenTransaction()).numbers.get(partition)
+        return self.ledgers[partition].offsets[numbers[0]] if numbers else None
+
+    def _abort_in(self, producer_id: int, partition: int) -> None:
+        """What an open transaction has there ends with the one before, whose marker was lost."""
+        transaction = self._open.get(producer_id)
+        if transaction is not None and transaction.logs.pop(partition, None) is not None:
+            ledger, numbers = self.ledgers[partition], transaction.numbers.pop(partition)
+            ledger.change(numbers, Due.NEVER)
+            ledger.aborted.update(numbers)
+            del transaction.dues[partition]
 
     def replaced(self) -> None:
         """The topic is another one, without records."""
