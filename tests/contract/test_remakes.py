@@ -24,8 +24,8 @@ from sparkmirror.migrate.run import MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import Step, StepState, are_done
 from sparkmirror.migrate.topic_remakes import TopicRemake
 from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.migrations import read_migrations
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
-from sparkmirror.storage.remakes import read_remakes
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, running
 from tests.support.broker_data import (
     append,
@@ -214,7 +214,7 @@ def test_a_mirrored_topic_gets_its_sources_offsets_and_so_do_its_groups(
     assert are_done(again.steps())
     assert main([*command, "--execute"]) == 0
     assert '"same"' in capsys.readouterr().out
-    assert not read_remakes(access.positions, SOURCE, owner_of(POSITIONS, CONNECTOR))
+    assert not read_migrations(access.positions, SOURCE, owner_of(POSITIONS, CONNECTOR)).remakes
 
 
 def test_an_interrupted_run_goes_on_with_what_it_remembers(

@@ -249,7 +249,7 @@ class _Search(NamedTuple):
         return self.last.producer.wrote(header) and not header.attributes & CONTROL
 
     def _headers(self, begin: int, end: int) -> Iterator[BatchHeader]:
-        return (batch.header for batch in self.reader.read(self.partition, begin, end, 1 << 62))
+        return (batch.header for batch in self.reader.read(self.partition, begin, end))
 
     def walked(self, known: KnownEnd, found: _Found | None, log: LogEnd) -> _Walked:
         """Read what is behind `known`, and just before it.

@@ -39,7 +39,6 @@ _log = logging.getLogger(__name__)
 _ESTIMATED_AFTER_S: Final = 3.0
 _RECORDS_MIN: Final = 1000
 """Who refuses batches of so few empty records refuses all of them, or they would take too long."""
-_WHOLE: Final = 1 << 62
 _FILLER_EPOCH: Final = 0
 
 
@@ -114,7 +113,7 @@ class PreservedStarts:
         """
         found = bounds.start
         with closing(SpanReader(ConsumerSettings(self.producer.connection))) as reader:
-            for batch in reader.read(partition, bounds.start, bounds.end, _WHOLE):
+            for batch in reader.read(partition, bounds.start, bounds.end):
                 if not is_filler(batch):
                     break
                 found = batch.header.last_offset + 1

@@ -22,7 +22,6 @@ from sparkmirror.kafka.producers import known_producer
 
 _SPAN: Final = 100
 _SPAN_GROWTH: Final = 8
-_WHOLE: Final = 1 << 62
 
 
 class Bounds(NamedTuple):
@@ -65,7 +64,7 @@ def read_tail(target: ConsumerSettings, partition: TopicPartition, bounds: Bound
         while begin > bounds.start and not _suffices(batches):
             begin, span = max(bounds.start, bounds.end - span), span * _SPAN_GROWTH
             batches = []
-            for batch in reader.read(partition, begin, bounds.end, _WHOLE):
+            for batch in reader.read(partition, begin, bounds.end):
                 batches.append(batch.header)
                 if not batch.header.attributes & CONTROL:
                     last = batch

@@ -31,6 +31,7 @@ from sparkmirror.kafka.transport import network_of
 
 _FETCH_BYTES_MAX = 8 << 20
 _SPAN_FETCH_BYTES = 256 << 10
+_ALL = 1 << 62
 """Records that are searched for are near, as a rule."""
 _TOGETHER_MAX = 100
 """Partitions in a Fetch ahead of the questions: each brings a batch at least."""
@@ -159,7 +160,9 @@ class SpanReader:
         """These partitions are read soon, in this order and first from there: they are fetched together."""
         self._expected = dict(offsets)
 
-    def read(self, partition: TopicPartition, begin: int, end: int, bytes_max: int) -> Iterator[FetchedBatch]:
+    def read(
+        self, partition: TopicPartition, begin: int, end: int, bytes_max: int = _ALL
+    ) -> Iterator[FetchedBatch]:
         """Whole batches, control batches included, that have a record between the offsets.
 
         Ends early after so many bytes, and where the log does not reach. Raises KafkaError and

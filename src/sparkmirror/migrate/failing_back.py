@@ -27,14 +27,13 @@ from sparkmirror.migrate.promoting import Refused, Wanted
 from sparkmirror.migrate.topic_drains import UnchangedEnds
 from sparkmirror.migrate.topic_failbacks import FailbackRollback, PartitionFailback, TopicsFailback
 from sparkmirror.setup.append_time import AppendTimeTopics
-from sparkmirror.storage.attempts import owner_of
-from sparkmirror.storage.failbacks import Failback, Failbacks, failback_record, read_failbacks
+from sparkmirror.storage.failbacks import Failback, Failbacks, failback_record
+from sparkmirror.storage.migrations import read_migrations
 from sparkmirror.storage.promotions import (
     Promotion,
     Promotions,
     Stage,
     promotion_record,
-    read_promotions,
 )
 
 
@@ -49,16 +48,10 @@ class _Records:
 
     @classmethod
     def read(cls, promoted: FlowAccess, opposite: FlowAccess) -> "_Records":
-        asked = [
-            (each.positions, each.flow.source, owner_of(each.positions_topic, each.connector))
-            for each in (promoted, opposite)
-        ]
-        return cls(
-            read_promotions(*asked[0]),
-            read_failbacks(*asked[0]),
-            read_promotions(*asked[1]),
-            read_failbacks(*asked[1]),
+        of, own = (
+            read_migrations(each.positions, each.flow.source, each.owner) for each in (promoted, opposite)
         )
+        return cls(of.promotions, of.failbacks, own.promotions, own.failbacks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,14 +326,11 @@ class TopicFailback:
 
     @property
     def _owner(self) -> str:
-        return owner_of(self.opposite.positions_topic, self.opposite.connector)
+        return self.opposite.owner
 
     @property
     def _log(self) -> MigrationsLog:
-        back = self.opposite
-        return MigrationsLog(
-            back.flow, back.target_admin, back.admin_plugins, back.positions_replication_factor
-        )
+        return MigrationsLog.of(self.opposite)
 
     # the roll-back
 

@@ -74,11 +74,16 @@ class FlowAccess:
             ),
         )
 
+    @property
+    def owner(self) -> str:
+        """Of the records about this flow's topics."""
+        return owner_of(self.positions_topic, self.connector)
+
     def promotions_reader(self) -> PromotionsReader:
         return PromotionsReader(
             self.positions,
             self.flow.source,
-            owner_of(self.positions_topic, self.connector),
+            self.owner,
             is_preserving=self.source.preserved_topics is not None,
         )
 

@@ -3,15 +3,12 @@
 from collections.abc import Collection
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Final
 
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.migrate.parted_logs import LogSpan
-
-_WHOLE: Final = 1 << 62
 
 
 @dataclass(slots=True)
@@ -28,7 +25,7 @@ class ForeignRecords:
         begin = max(start, self._read_to.get(at, 0))
         if begin < end:
             with closing(SpanReader(ConsumerSettings(self.target))) as reader:
-                for batch in reader.read(at, begin, end, _WHOLE):
+                for batch in reader.read(at, begin, end):
                     header = batch.header
                     if header.producer_id not in own and not header.attributes & CONTROL:
                         self._found[at] = self._found.get(at, 0) + header.record_count

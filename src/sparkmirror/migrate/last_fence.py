@@ -21,7 +21,6 @@ from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.partition_reader import SpanReader
 from sparkmirror.kafka.transport import network_of
 
-_WHOLE: Final = 1 << 62
 _PAUSE_S: Final = 0.2
 _TRIES: Final = 20
 """An attempt that still runs may claim a partition once more, until it finds the promotion."""
@@ -146,7 +145,7 @@ class LastFence:
             place: int | None = None
             end = self._ends([partition])[partition]
             with closing(SpanReader(ConsumerSettings(self.target))) as reader:
-                for batch in reader.read(partition, begin, end if isinstance(end, int) else begin, _WHOLE):
+                for batch in reader.read(partition, begin, end if isinstance(end, int) else begin):
                     header = batch.header
                     is_own = header.attributes & CONTROL and header.producer_id == first.id
                     if is_own and header.producer_epoch >= first.epoch:

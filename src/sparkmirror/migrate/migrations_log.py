@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Self
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.config.admin_plugins import AdminPlugins
@@ -11,6 +11,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Flow
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.storage.promotions import migrations_topic
 
@@ -25,6 +26,12 @@ class MigrationsLog:
     target: ConnectionSettings
     plugins: AdminPlugins
     replication_factor: int
+
+    @classmethod
+    def of(cls, access: FlowAccess) -> Self:
+        return cls(
+            access.flow, access.target_admin, access.admin_plugins, access.positions_replication_factor
+        )
 
     @property
     def topic(self) -> str:

@@ -24,7 +24,6 @@ from sparkmirror.policies.admin_writes import TopicCreation
 KEPT_FROM: Final = "sparkmirror-kept-from"
 """The header of a record that was kept aside: where it was, as JSON with the fields of dead letters."""
 
-_WHOLE: Final = 1 << 62
 _WRITTEN_TOGETHER: Final = 500
 
 
@@ -61,7 +60,7 @@ class PartedLogs:
 
 def _records(reader: SpanReader, log: LogSpan, begin: int, end: int) -> Iterator[RawRecord]:
     first, end = max(begin, log.start), min(end, log.end)
-    for batch in reader.read(log.partition, first, end, _WHOLE):
+    for batch in reader.read(log.partition, first, end):
         if not batch.header.attributes & CONTROL:
             yield from (each for each in read_records(batch) if first <= each.offset < end)
 

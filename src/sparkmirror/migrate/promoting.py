@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Self
 
 from sparkmirror.batches.filler import is_filler
 from sparkmirror.connectors.source import preserves_offsets, remote_topic, should_replicate
@@ -28,7 +29,8 @@ from sparkmirror.migrate.producers import ProducerMigration
 from sparkmirror.migrate.promoted_groups import PromotedGroups
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, TopicsDrain
 from sparkmirror.migrate.topic_promotions import Ends, PromotionRollback, TopicsPromotion
-from sparkmirror.storage.attempts import fencing_id, owner_of
+from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.storage.attempts import fencing_id
 from sparkmirror.storage.positions import read_all_positions
 from sparkmirror.storage.promotions import (
     Parting,
@@ -49,6 +51,11 @@ class Wanted:
     matches: Callable[[str], object]
     patterns: Sequence[str]
 
+    @classmethod
+    def of(cls, patterns: Sequence[str], option: str) -> Self:
+        """Raises ConfigError, which names the option."""
+        return cls(compile_list(patterns, option).fullmatch, patterns)
+
 
 class TopicPromotion:
     """Of the topics of one flow that are wanted. One owner. Every method blocks and raises KafkaError."""
@@ -67,7 +74,7 @@ class TopicPromotion:
         self._access = access
         self._wanted = wanted
         self._stops_at_now = stops_at_now
-        self._owner = owner_of(access.positions_topic, access.connector)
+        self._owner = access.owner
         self._promotions: Promotions = {}
         self._offsets = FlowOffsets(replace(access, checkpoint=None))  # positions alone, of the target
         self._drain = ProducerMigration(
@@ -77,9 +84,7 @@ class TopicPromotion:
         self._begun: set[TopicPartition] = set()
         """Whose target's log is known to begin with records of the source."""
         self._moves: Sequence[GroupMove] | None = None
-        self._log = MigrationsLog(
-            access.flow, access.target_admin, access.admin_plugins, access.positions_replication_factor
-        )
+        self._log = MigrationsLog.of(access)
 
     def close(self) -> None:
         self._drain.close()

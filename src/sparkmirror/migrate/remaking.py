@@ -31,11 +31,11 @@ from sparkmirror.migrate.promoting import Refused, Wanted
 from sparkmirror.migrate.topic_remakes import GroupPlace, PartitionRemake, TopicRemake
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.policies.config_filter import ConfigSource
-from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.migrations import Migrations, read_migrations
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.producer_id_topic import WriterDirectory
-from sparkmirror.storage.promotions import Promotions, read_promotions
-from sparkmirror.storage.remakes import Remake, Remakes, Remembered, read_remakes, remake_record
+from sparkmirror.storage.promotions import Promotions
+from sparkmirror.storage.remakes import Remake, Remembered, remake_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,14 +61,12 @@ class TopicRemaking:
         self._access = access
         self._wanted = wanted
         self._accepted = accepted
-        self._owner = owner_of(access.positions_topic, access.connector)
+        self._owner = access.owner
         self._offsets = FlowOffsets(access)
         self._groups = GroupsBack(access)
         self._foreign = ForeignRecords(access.target_admin)
         self._own_ids = WriterDirectory(access.target_admin, access.source_admin)
-        self._log = MigrationsLog(
-            access.flow, access.target_admin, access.admin_plugins, access.positions_replication_factor
-        )
+        self._log = MigrationsLog.of(access)
 
     def close(self) -> None:
         self._offsets.close()
@@ -78,8 +76,7 @@ class TopicRemaking:
 
     def survey(self) -> list[TopicRemake]:
         access = self._access
-        where = access.positions, access.flow.source, self._owner
-        promotions, remakes = read_promotions(*where), read_remakes(*where)
+        known = read_migrations(access.positions, access.flow.source, self._owner)
         partitions = mirrored_partitions(access, self._wanted.matches)
         if not partitions:
             names = " or ".join(self._wanted.patterns)
@@ -89,9 +86,7 @@ class TopicRemaking:
         self._offsets.read([each.source for each in partitions])
         ends = self._ends(partitions)
         by_topic = groupby(sorted(partitions, key=lambda it: it.source), key=lambda it: it.source.topic)
-        return [
-            self._topic(topic, list(some), metadata, ends, (promotions, remakes)) for topic, some in by_topic
-        ]
+        return [self._topic(topic, list(some), metadata, ends, known) for topic, some in by_topic]
 
     def _ends(self, partitions: Sequence[CopyPartition]) -> _Ends:
         source = ConsumerSettings(self._access.consumer.connection)
@@ -108,9 +103,9 @@ class TopicRemaking:
         partitions: Sequence[CopyPartition],
         metadata: Metadata,
         ends: _Ends,
-        records: tuple[Promotions, Remakes],
+        known: Migrations,
     ) -> TopicRemake:
-        access, (promotions, remakes) = self._access, records
+        access, begun = self._access, known.remakes.get(topic)
         target_id = metadata.topic_ids.get(partitions[0].target_topic, b"")
         is_there = partitions[0].target_topic in metadata.partitions
         found = TopicRemake(
@@ -118,10 +113,10 @@ class TopicRemaking:
             topic,
             [self._partition(each, ends, target_id) for each in partitions],
             target_id,
-            remakes.get(topic),
+            None if begun is None else begun.remake,
             deletes=self._accepted.deletes,
             leave_untranslated=self._accepted.leave_untranslated,
-            obstacle=self._obstacle(topic, promotions, has_id=bool(target_id) or not is_there),
+            obstacle=self._obstacle(topic, known.promotions, has_id=bool(target_id) or not is_there),
         )
         return found if found.obstacle is not None else self._with_details(found)
 

@@ -1,17 +1,19 @@
-"""Tells all that the migrations topic of a flow holds, for those who look at it."""
+"""Tells all that the migrations topic of a flow holds."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.domain.ids import GroupId
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
+from sparkmirror.kafka.error_codes import unless_missing
+from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.storage.failbacks import Failbacks, parse_failback
-from sparkmirror.storage.promotions import Promotions, parse_promotion
+from sparkmirror.storage.owned_records import newest_of
+from sparkmirror.storage.promotions import Promotions, migrations_topic, parse_promotion
 from sparkmirror.storage.remakes import Remake, parse_remake
 from sparkmirror.storage.written_offsets import WrittenOffset, parse_written
-
-T = TypeVar("T")
 
 
 class Moved(NamedTuple):
@@ -39,46 +41,48 @@ class Migrations:
 
 
 def migrations_of(records: Collection[LogRecord], owner: str) -> Migrations:
-    """Of the newest record of each key.
+    """Of all records, or of the newest of each key, in the order in which they were written.
 
     Topics are those of one connector, whose `owner` is that of attempts; offsets of groups are those of every
     connector of the flow.
     """
     return Migrations(
         _groups(records),
-        _owned(records, owner, parse_promotion),
-        _owned(records, owner, parse_failback),
-        _owned(records, owner, _parse_begun),
+        newest_of(records, owner, parse_promotion),
+        newest_of(records, owner, parse_failback),
+        newest_of(records, owner, _parse_begun),
     )
 
 
+def read_migrations(settings: ConnectionSettings, source: Alias, owner: str) -> Migrations:
+    """Without any before the first migration. Blocks. Raises KafkaError."""
+    topic = migrations_topic(source)
+    return unless_missing(lambda: migrations_of(list(read_topic(settings, topic)), owner), Migrations())
+
+
 def _parse_begun(record: LogRecord) -> tuple[str, str, Begun | None] | None:
-    match parse_remake(record):
-        case (owner, topic, Remake() as remake):
-            return owner, topic, Begun(record.timestamp_ms or 0, remake)
-        case _:
-            return None
+    parsed = parse_remake(record)
+    if parsed is None:
+        return None
+    owner, topic, remake = parsed
+    return owner, topic, None if remake is None else Begun(record.timestamp_ms or 0, remake)
 
 
-def _groups(records: Collection[LogRecord]) -> dict[GroupId, Moved]:
+def _groups(records: Iterable[LogRecord]) -> dict[GroupId, Moved]:
+    newest = newest_of(records, None, _parse_written)
     found: dict[GroupId, Moved] = {}
-    for record in records:
-        match parse_written(record):
-            case (group, _, WrittenOffset() as offset):
-                at_ms, offsets = found.get(group, Moved(0, ()))
-                found[group] = Moved(max(at_ms, record.timestamp_ms or 0), (*offsets, offset))
+    for (group, _), (written_ms, offset) in newest.items():
+        at_ms, offsets = found.get(group, Moved(0, ()))
+        found[group] = Moved(max(at_ms, written_ms), (*offsets, offset))
     return found
 
 
-def _owned(
-    records: Collection[LogRecord],
-    owner: str,
-    parse: Callable[[LogRecord], tuple[str, str, T | None] | None],
-) -> dict[str, T]:
-    return {
-        topic: value
-        for each in map(parse, records)
-        if each is not None
-        for of, topic, value in (each,)
-        if of == owner and value is not None
-    }
+def _parse_written(
+    record: LogRecord,
+) -> tuple[None, tuple[GroupId, TopicPartition], tuple[int, WrittenOffset] | None] | None:
+    """Of any connector."""
+    parsed = parse_written(record)
+    if parsed is None:
+        return None
+    group, partition, offset = parsed
+    return None, (group, partition), None if offset is None else (record.timestamp_ms or 0, offset)

@@ -1,6 +1,6 @@
 """Reads what connectors keep in a topic that several of them share, each about things of its own."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from sparkmirror.batches.log_records import LogRecord
@@ -18,13 +18,21 @@ def read_owned(
     owner: Owner,
     parse: Callable[[LogRecord], tuple[Owner, Thing, Value | None] | None],
 ) -> dict[Thing, Value]:
+    """As `newest_of`, of a whole topic. Blocks. Raises KafkaError, also where the topic doesn't exist."""
+    return newest_of(read_topic(settings, topic), owner, parse)
+
+
+def newest_of(
+    records: Iterable[LogRecord],
+    owner: Owner,
+    parse: Callable[[LogRecord], tuple[Owner, Thing, Value | None] | None],
+) -> dict[Thing, Value]:
     """The newest value of each thing of the owner, in the order in which they were written; None deletes one.
 
-    `parse` gives owner, thing and value of a record, or None for a record of another kind. Blocks. Raises
-    KafkaError, also where the topic doesn't exist.
+    `parse` gives owner, thing and value of a record, or None for a record of another kind.
     """
     found: dict[Thing, Value] = {}
-    for parsed in map(parse, read_topic(settings, topic)):
+    for parsed in map(parse, records):
         if parsed is None or parsed[0] != owner:
             continue
         _, thing, value = parsed

@@ -10,11 +10,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
-from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import Alias, GroupId, decode_topic_id, encode_topic_id
-from sparkmirror.kafka.error_codes import unless_missing
-from sparkmirror.storage.owned_records import read_owned
-from sparkmirror.storage.promotions import migration_key, migrations_topic, parse_migration_key
+from sparkmirror.domain.ids import GroupId, decode_topic_id, encode_topic_id
+from sparkmirror.storage.promotions import migration_key, parse_migration_key
 
 _KIND: Final = "remake"
 
@@ -40,9 +37,6 @@ class Remake(NamedTuple):
     configs: Mapping[str, str]
     ends: Mapping[int, int]
     groups: tuple[Remembered, ...]
-
-
-Remakes = Mapping[str, Remake]
 
 
 def remake_record(owner: str, topic: str, remake: Remake | None) -> LogRecord:
@@ -90,9 +84,3 @@ def _remake(value: bytes) -> Remake | None:
     except (ValueError, TypeError):
         pass
     return None
-
-
-def read_remakes(settings: ConnectionSettings, source: Alias, owner: str) -> Remakes:
-    """Of one connector of the flow. None before the first migration. Blocks. Raises KafkaError."""
-    topic = migrations_topic(source)
-    return unless_missing(lambda: read_owned(settings, topic, owner, parse_remake), {})

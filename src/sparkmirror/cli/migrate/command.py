@@ -153,9 +153,15 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
 
 
 def add_topics_and_execute(parser: argparse.ArgumentParser, topics: str) -> None:
-    """Of commands that only plan unless they are told otherwise; `topics` says which those are."""
+    """`topics` says which those are."""
     parser.add_argument("--topics", action="append", type=not_empty, metavar="REGEX", help=topics)
-    parser.add_argument("--execute", action="store_true", help="carry the plan out")
+    add_execute(parser)
+
+
+def add_execute(parser: argparse.ArgumentParser) -> None:
+    """Of commands that only plan unless they are told otherwise, and then ask nothing."""
+    parser.add_argument("--execute", dest="dry_run", action="store_false", help="carry the plan out")
+    parser.set_defaults(yes=True)
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:

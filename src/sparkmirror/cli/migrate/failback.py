@@ -19,7 +19,6 @@ from sparkmirror.migrate.failing_back import Losses, TopicFailback
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.promoting import Wanted
 from sparkmirror.migrate.topic_failbacks import FailbackRollback, TopicsFailback, rows_of
-from sparkmirror.policies.java_regex import compile_list
 
 _NOT_DONE = 1
 _WRONG_USAGE = 2
@@ -77,14 +76,13 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    arguments.dry_run, arguments.yes = not arguments.execute, True
     patterns = arguments.topics or [".*"]
     if arguments.keep_aside is not None and not arguments.delete:
         return fail(arguments, "--keep-aside needs --delete, for which records are kept", _WRONG_USAGE)
     try:
         promoted = choose_flow(arguments.file, arguments.flow)
         opposite = _opposite(arguments.file, promoted.flow)
-        wanted = Wanted(compile_list(patterns, "--topics").fullmatch, patterns)
+        wanted = Wanted.of(patterns, "--topics")
     except SparkmirrorError as error:
         return fail(arguments, error, _WRONG_USAGE)
     if (unreachable := silent(opposite)) is not None:

@@ -5,14 +5,13 @@ from contextlib import closing
 from pathlib import Path
 
 from sparkmirror.cli.arguments import not_empty
-from sparkmirror.cli.migrate.command import add_output, add_timeout, choose_flow, silent
+from sparkmirror.cli.migrate.command import add_execute, add_output, add_timeout, choose_flow, silent
 from sparkmirror.cli.migrate.execution import MigrationKind, carry_out, fail
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.migrate.promoting import Wanted
 from sparkmirror.migrate.remaking import Accepted, TopicRemaking
 from sparkmirror.migrate.topic_remakes import TopicRemake, rows_of
-from sparkmirror.policies.java_regex import compile_list
 
 _NOT_DONE = 1
 _WRONG_USAGE = 2
@@ -54,7 +53,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "topics", nargs="+", type=not_empty, metavar="TOPIC", help="whole names on the source, as regexes"
     )
     preserve.add_argument("--flow", metavar="SOURCE->TARGET", help="a flow of the file, if it has several")
-    preserve.add_argument("--execute", action="store_true", help="carry the plan out")
+    add_execute(preserve)
     preserve.add_argument(
         "--delete",
         action="store_true",
@@ -72,10 +71,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    arguments.dry_run, arguments.yes = not arguments.execute, True
     try:
         access = choose_flow(arguments.file, arguments.flow)
-        wanted = Wanted(compile_list(arguments.topics, "TOPIC").fullmatch, arguments.topics)
+        wanted = Wanted.of(arguments.topics, "TOPIC")
     except SparkmirrorError as error:
         return fail(arguments, error, _WRONG_USAGE)
     if (unreachable := silent(access)) is not None:

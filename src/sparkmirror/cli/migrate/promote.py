@@ -17,7 +17,6 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.migrate.promoting import TopicPromotion, Wanted
 from sparkmirror.migrate.topic_promotions import PromotionRollback, TopicsPromotion, rows_of
-from sparkmirror.policies.java_regex import compile_list
 
 _NOT_DONE = 1
 _WRONG_USAGE = 2
@@ -76,11 +75,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    arguments.dry_run, arguments.yes = not arguments.execute, True
     patterns = arguments.topics or [".*"]
     try:
         access = choose_flow(arguments.file, arguments.flow)
-        wanted = Wanted(compile_list(patterns, "--topics").fullmatch, patterns)
+        wanted = Wanted.of(patterns, "--topics")
     except SparkmirrorError as error:
         return fail(arguments, error, _WRONG_USAGE)
     if (unreachable := silent(access, with_source=not arguments.source_is_gone)) is not None:
