@@ -14,9 +14,10 @@ from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import DEAD_LETTERS, Bench, ProgressReports, remote, running
 from tests.memory.server import MemoryServer
 from tests.support.any_cluster import AnyCluster
-from tests.support.broker_data import append, latest, numbered
+from tests.support.broker_data import append, configure, latest, numbered
 from tests.support.broker_requests import stored_batches
 
+MB = 1 << 20
 SKIP = DEFAULT_REACTIONS._replace(on_bad_batch=OnBadBatch.SKIP)
 LARGE = (b"large", b"x" * 5000)
 
@@ -45,6 +46,27 @@ def test_refused_record_is_skipped_and_reported_as_a_dead_letter(
     with running(plan):  # the record is not sent again, and later records are copied
         append(bench.source, topic, numbered(5, 50))
         bench.await_copied(topic, numbered(55))
+
+
+def test_a_small_batch_that_holds_too_much_stops_its_partition_alone(
+    bench: Bench, watch: ProgressReports
+) -> None:
+    """The source stamps append times and the target does not, so that each batch is opened."""
+    topic, in_order = "contract.holds-too-much", numbered(10)
+    bench.create(topic, partitions=2)
+    configure(bench.source, topic, {"message.timestamp.type": "LogAppendTime"})
+    packed = {"compression.type": "zstd", "message.max.bytes": str(4 * MB)}
+    append(bench.source, topic, in_order)
+    append(bench.source, topic, [(b"zeros", bytes(2 * MB))], settings=packed)
+    assert len(stored_batches(bench.source, topic)[-1].data) < MB // 100
+    settings = CopySettings(DEFAULT_REACTIONS, decompressed_bytes_max=MB)
+    plan = replace(bench.plan(TopicPartition(topic, 0), TopicPartition(topic, 1)), settings=settings)
+    with running(plan):
+        report = watch.await_progress(topic, lambda report: report.state is PartitionState.FAILED)
+        append(bench.source, topic, in_order, partition=1)
+        bench.await_copied(topic, in_order, partition=1)
+    assert "decompressed it has more than 1048576 bytes" in str(report.error)
+    assert bench.copied(topic) == in_order
 
 
 def damage_second_batch(cluster: AnyCluster, topic: str) -> None:
