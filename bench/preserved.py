@@ -1,25 +1,19 @@
-"""Measures what preserved offsets cost: `python -m bench.preserved [RECORDS]`.
+"""Measures what preserved offsets cost: `python -m bench.preserved`.
 
-Offsets of a beginning and control markers a second with the broker's CPU; then one copy task as it is and
-one that preserves offsets, in turn, with the task's CPU: where no offset is missing, they do the same.
+Offsets of a beginning and control markers a second with the broker's CPU. What copying and starts cost where
+no offset is missing is measured by `python -m bench.versions --preserved`.
 """
 
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
-from statistics import median
 from typing import Final
 
-from bench import pairs
 from bench.bed import Bed, opened
-from bench.dataset import write
 from bench.errors import BenchError
-from bench.one_task import TaskRun
 from bench.sides import TARGET_ALIAS
-from bench.workloads import BY_NAME
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSettings
@@ -31,9 +25,6 @@ _BEGINNINGS: Final = ((1, 100_000_000), (4, 20_000_000))
 """Partitions, and the offsets of each."""
 _GAPS: Final = ((1, 200), (4, 100), (40, 20), (40_000, 5))
 """Lengths of gaps, and how many of each. Behind the first marker they are filled directly."""
-_PAIRS: Final = 3
-_RECORDS: Final = 1_000_000
-_PRESERVED: Final = {"offsets.preserve": "true"}
 
 
 def _settings(bed: Bed) -> ConnectionSettings:
@@ -91,30 +82,12 @@ def _markers(bed: Bed, length: int, rounds: int) -> str:
     )
 
 
-def _copies(bed: Bed, records: int) -> Iterator[str]:
-    data = write(bed.source, BY_NAME["1kb-lz4"].with_records(records), 128 << 10)
-    found: dict[str, list[TaskRun]] = {"as it is": [], "preserved": []}
-    for number in range(_PAIRS):
-        for kind in sorted(found, reverse=bool(number % 2)):
-            added = _PRESERVED if kind == "preserved" else {}
-            found[kind].append(pairs.run(bed, data, f"{kind.replace(' ', '')}{number}", added))
-    for kind, runs in found.items():
-        yield (
-            f"copying, {kind}: {median(run.records_per_s for run in runs):,.0f} records/s, "
-            f"{median(run.cpu_s * 1e6 / run.records for run in runs):.2f} s of the task's CPU a million, "
-            f"{median(run.start_s for run in runs):.2f} s to the first record"
-        )
-
-
-def main(arguments: Sequence[str]) -> int:
-    records = int(arguments[0]) if arguments else _RECORDS
+def main() -> int:
     with tempfile.TemporaryDirectory() as folder, opened(Path(folder), 1, _say) as bed:
         for partitions, each in _BEGINNINGS:
             _say(_beginnings(bed, partitions, each))
         for length, rounds in _GAPS:
             _say(_markers(bed, length, rounds))
-        for line in _copies(bed, records):
-            _say(line)
     return 0
 
 
@@ -124,4 +97,4 @@ def _say(line: str) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

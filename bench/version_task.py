@@ -9,7 +9,7 @@ import json
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -38,8 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--topics", nargs="+", required=True)
     parser.add_argument("--partitions", type=int, required=True, help="of each topic")
     parser.add_argument("--marks", type=int, nargs="*", default=[])
+    parser.add_argument("--preserved", action="store_true", help="of a version that can preserve offsets")
     options = parser.parse_args(arguments)
-    loop = CopyLoop(_plan(options.file, options.topics, options.partitions))
+    added = {"preserves_offsets": True} if options.preserved else {}
+    loop = CopyLoop(_plan(options.file, options.topics, options.partitions, added))
     thread = threading.Thread(target=loop.run, daemon=True)
     try:
         for mark in _marks(loop, thread, options.marks):
@@ -50,12 +52,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         thread.join()
 
 
-def _plan(file: Path, topics: Sequence[str], partitions: int) -> TaskPlan:
-    """Without offset syncs: their topic is the connector's to create, and there is none here."""
+def _plan(file: Path, topics: Sequence[str], partitions: int, added: Mapping[str, bool]) -> TaskPlan:
+    """`added` to each partition's. Without offset syncs: there is no connector that creates their topic."""
     (flow,) = (flow for flow in read_mirror_maker_file(file).flows if flow.source is not None)
     assert flow.source is not None
     copied = [
-        CopyPartition(TopicPartition(topic, number), f"{flow.flow.source}.{topic}")
+        CopyPartition(TopicPartition(topic, number), f"{flow.flow.source}.{topic}", **added)
         for topic in topics
         for number in range(partitions)
     ]

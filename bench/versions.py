@@ -1,6 +1,8 @@
 """Measures two versions of sparkmirror against each other: a checkout beside this one, on the same brokers.
 
-`python -m bench.versions CHECKOUT [--only PART ...] [--pairs N] [--partitions N]`. Runs of different minutes
+`python -m bench.versions CHECKOUT [--only PART ...] [--pairs N] [--partitions N]`. With `--preserved`
+instead of a checkout, this version as it is against itself with `offsets.preserve=true`, which does the same
+as long as no offset is missing. Runs of different minutes
 differ by more than the versions do: so runs are short, alternate, and only the two of a pair are compared;
 CPU seconds say more than rates where others use the machine. Each run is one copy task without Spark.
 """
@@ -56,6 +58,8 @@ _START_TOPICS: Final = 10
 class Version(NamedTuple):
     name: str
     checkout: Path
+    is_preserved: bool = False
+    """Whether it runs with `offsets.preserve=true`."""
 
 
 class Pair(NamedTuple):
@@ -79,13 +83,18 @@ Figures = Mapping[str, float]
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.versions", description=__doc__)
-    parser.add_argument("checkout", type=Path, help="of the version before")
+    other = parser.add_mutually_exclusive_group(required=True)
+    other.add_argument("checkout", type=Path, nargs="?", help="of the version before")
+    other.add_argument("--preserved", action="store_true", help="compare offsets.preserve=true, not versions")
     parser.add_argument("--only", nargs="+", choices=_PARTS, default=_PARTS, metavar="PART")
     parser.add_argument("--pairs", type=int, default=10, help="of runs, for each part (10)")
     parser.add_argument("--partitions", type=int, default=5000, help="of a start (5,000)")
     options = parser.parse_args(arguments)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    versions = (Version("before", options.checkout.resolve()), Version("now", _HERE))
+    versions = (
+        Version("before", _HERE if options.preserved else options.checkout.resolve()),
+        Version("now", _HERE, is_preserved=options.preserved),
+    )
     with (
         tempfile.TemporaryDirectory(prefix="sparkmirror-bench-") as folder,
         opened(Path(folder), 1, print) as bed,
@@ -180,6 +189,7 @@ def started(
     """After the block it is killed, if it still runs."""
     command = [sys.executable, "-m", "bench.version_task", str(file), "--topics", *topics]
     command += ["--partitions", str(partitions), "--marks", *map(str, marks)]
+    command += ["--preserved"] if version.is_preserved else []
     environment = {**os.environ, "PYTHONPATH": f"{version.checkout / 'src'}{os.pathsep}{_HERE}"}
     process = subprocess.Popen(
         command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
@@ -194,11 +204,12 @@ def started(
                 pipe.close()
 
 
-def prepare(bed: Bed, alias: str, topics: Sequence[str], partitions: int) -> Path:
+def prepare(bed: Bed, version: Version, alias: str, topics: Sequence[str], partitions: int) -> Path:
     """The topics that a mirror makes before its tasks start; its file."""
     mirroring: Mirroring = bed.mirroring(alias, ",".join(topics), tasks_max=1)
     file = bed.folder / f"{alias}.properties"
-    file.write_text(properties(mirroring, Side.OURS))
+    added = {"offsets.preserve": "true"} if version.is_preserved else {}
+    file.write_text(properties(mirroring, Side.OURS, added))
     source = Alias(alias)
     for state in (f"mm2-offsets.{alias}.internal", progress_topic(source), attempts_topic(source)):
         bed.target.topics.create(state, 1, {"cleanup.policy": "compact"})
@@ -213,7 +224,7 @@ def prepare(bed: Bed, alias: str, topics: Sequence[str], partitions: int) -> Pat
 def _copy_run(bed: Bed, data: Dataset) -> Callable[[Version, str], Figures]:
     def measure(version: Version, alias: str) -> Figures:
         try:
-            file = prepare(bed, alias, [data.topic], PARTITIONS)
+            file = prepare(bed, version, alias, [data.topic], PARTITIONS)
             marks = int(data.records * _WARM), data.records
             with started(version, file, [data.topic], PARTITIONS, marks) as task:
                 warm, source_s, target_s = task.mark(), bed.source.cpu_s(), bed.target.cpu_s()
@@ -238,7 +249,7 @@ def _copy_run(bed: Bed, data: Dataset) -> Callable[[Version, str], Figures]:
 def _latency_run(bed: Bed) -> Callable[[Version, str], Figures]:
     def measure(version: Version, alias: str) -> Figures:
         with latency.source_topic(bed) as topic:
-            file = prepare(bed, alias, [topic], PARTITIONS)
+            file = prepare(bed, version, alias, [topic], PARTITIONS)
             read = (bed.target.bootstrap, f"{alias}.{topic}")
             with started(version, file, [topic], PARTITIONS) as task:
                 found = latency.observe(bed, read, _TIMING, None)
@@ -257,7 +268,7 @@ def compare_starts(bed: Bed, versions: Sequence[Version], partitions: int, pairs
     for topic in topics:
         bed.source.topics.create(topic, partitions // _START_TOPICS)
     files = {
-        version: prepare(bed, f"start{version.name}", topics, partitions // _START_TOPICS)
+        version: prepare(bed, version, f"start{version.name}", topics, partitions // _START_TOPICS)
         for version in versions
     }
     runs: dict[str, list[tuple[Figures, Figures]]] = {}

@@ -37,9 +37,27 @@ from sparkmirror.storage.progress import PartitionState
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import MirroredPartition, plan_ranges
 from sparkmirror.verify.ranges import Sides, verify_range
-from tests.contract.copying import SOURCE, SYNCS, Bench, ProgressReports, remote, running, store, stored
+from tests.contract.copying import (
+    SOURCE,
+    SYNCS,
+    Bench,
+    ProgressReports,
+    connected,
+    remote,
+    running,
+    store,
+    stored,
+)
 from tests.support.any_cluster import AnyCluster
-from tests.support.broker_data import Keyed, append, create_topic, delete_records, end_offsets, numbered
+from tests.support.broker_data import (
+    Keyed,
+    append,
+    create_topic,
+    delete_records,
+    end_offsets,
+    move_log_starts,
+    numbered,
+)
 from tests.support.broker_requests import stored_batches
 from tests.support.connections import connection
 from tests.support.proxy import Api, Disruption, Moment, proxied
@@ -180,6 +198,35 @@ def test_a_log_that_starts_later_begins_there(bench: Bench, topic: str) -> None:
     append(bench.source, topic, numbered(5, 20))
     with running(plan_of(bench, topic)):
         await_same(bench, topic, 12)
+
+
+def test_the_logs_of_many_partitions_are_looked_at_together(real_bench: Bench) -> None:
+    topic, count = "preserved.many", 40
+    real_bench.create(topic, partitions=count)
+    partitions = [TopicPartition(topic, number) for number in range(count)]
+    for number in range(count):
+        append(real_bench.source, topic, numbered(2), partition=number)
+    move_log_starts(real_bench.source, dict.fromkeys(partitions, 1))
+    plan = real_bench.plan(*partitions)
+    preserved = tuple(replace(partition, preserves_offsets=True) for partition in plan.partitions)
+    plan = replace(plan, partitions=preserved)
+
+    def copy(plan: TaskPlan, records: int) -> None:
+        with running(plan):
+            await_value(
+                lambda: set(end_offsets(real_bench.target, [remote(topic)]).values()) == {records},
+                WAIT_S,
+                lambda: f"{end_offsets(real_bench.target, [remote(topic)])}",
+            )
+
+    copy(plan, 2)
+    for number in range(count):
+        append(real_bench.source, topic, numbered(1, 2), partition=number)
+    brokers = [connection(each).bootstrap_servers[0] for each in (real_bench.source, real_bench.target)]
+    with proxied(brokers[0]) as (source,), proxied(brokers[1]) as (target,):
+        copy(connected(plan, *(ConnectionSettings((each.address,)) for each in (source, target))), 3)
+        assert source.figures.opened < count / 2
+        assert target.figures.opened < count / 2
 
 
 def test_gaps_of_transactions_are_filled(bench: Bench, topic: str) -> None:

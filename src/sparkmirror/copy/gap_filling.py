@@ -99,7 +99,7 @@ class GapFilling:
         writing = _Writing(copy, start.claimed, state.next_offset, state.producer == start.claimed)
         self._writings[copy.plan.source] = writing
         self._starts.begin(copy.plan.target, start.log_start)
-        self._fill_soon()
+        self._fill_soon(writing)
 
     def end(self, copy: PartitionCopy) -> None:
         """Its offsets are preserved no more."""
@@ -114,7 +114,7 @@ class GapFilling:
             return
         assert batch.is_contiguous, "rules split batches at gaps"
         copy.held.append(batch)
-        self._fill_soon()
+        self._fill_soon(writing)
 
     def mismatch(self, copy: PartitionCopy) -> OffsetMismatch | None:
         """What is in the way of a record that was taken: the target has a marker in its place."""
@@ -127,8 +127,8 @@ class GapFilling:
     def moved(self, copy: PartitionCopy) -> None:
         """Something was taken or acknowledged: perhaps a gap is due."""
         writing = self._writings.get(copy.plan.source)
-        if writing is not None and writing.is_due:
-            self._fill_soon()
+        if writing is not None:
+            self._fill_soon(writing)
 
     def dropped(self, copy: PartitionCopy) -> None:
         """The copy has gone back: its next batch begins at its `fetch_position`."""
@@ -151,8 +151,9 @@ class GapFilling:
 
     # filling
 
-    def _fill_soon(self) -> None:
-        if not self._is_filling and any(writing.is_due for writing in self._writings.values()):
+    def _fill_soon(self, writing: _Writing) -> None:
+        """With all others that are due by then."""
+        if not self._is_filling and writing.is_due:
             self._is_filling = True
             self._run(self._fill())
 

@@ -16,24 +16,30 @@ from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
-from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
-from sparkmirror.copy.preserved_tail import Bounds, Tail, Writers, read_tail
+from sparkmirror.copy.preserved_findings import (
+    Found,
+    Known,
+    is_unexplained,
+    logs_read,
+    mismatch,
+    next_position,
+    writers,
+)
+from sparkmirror.copy.preserved_start import Beginning, PreservedStarts, filler_end
+from sparkmirror.copy.preserved_tail import Bounds, Log, Tail, read_tails
 from sparkmirror.copy.same_record import has_same_record
 from sparkmirror.copy.translated_resume import TranslatedResume
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
-from sparkmirror.domain.ids import LogIdentity, TopicPartition, is_another
+from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import (
-    Incident,
     IncidentKind,
     OnDataLoss,
-    batch_skipped,
-    records_lost,
-    target_truncated,
 )
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.partition_reader import TOGETHER_MAX, SpanReader
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.failbacks import read_failbacks
@@ -48,16 +54,9 @@ _REMEDY: Final = (
 )
 
 
-class _Found(NamedTuple):
-    """What both logs say of a partition, and what was claimed."""
-
-    claimed: ProducerId
-    source: Bounds
-    target: Bounds
-    logs: LogIdentity
-    accepted: int = 0
-    """Before this offset the target's log counts as written by this flow: see `Failback`."""
-    keeps_all: bool = False
+class _Logs(NamedTuple):
+    source: SpanReader
+    target: SpanReader
 
 
 class _Mismatch(NamedTuple):
@@ -110,6 +109,10 @@ class PreservedResume:
         return promoted(found, sources)
 
     @property
+    def _target(self) -> ConsumerSettings:
+        return ConsumerSettings(self.plan.producer.connection)
+
+    @property
     def _owner(self) -> str:
         return owner_of(self.plan.state.positions_topic, self.plan.connector)
 
@@ -144,23 +147,53 @@ class PreservedResume:
         self, plans: Sequence[CopyPartition], reasons: Mapping[TopicPartition, ResumeReason]
     ) -> dict[TopicPartition, _Outcome]:
         outcomes: dict[TopicPartition, _Outcome] = {}
-        for source, found in self._look_up(plans).items():
-            plan = next(plan for plan in plans if plan.source == source)
+        known: list[Known] = []
+        looked_up = self._look_up(plans)
+        for plan in plans:
+            found = looked_up[plan.source]
             if isinstance(found, SparkmirrorError):
-                outcomes[source] = found
-                continue
-            try:
-                outcomes[source] = self._outcome(plan, reasons[source], found)
-            except SparkmirrorError as error:
-                outcomes[source] = error
+                outcomes[plan.source] = found
+            else:
+                known.append(Known(plan, reasons[plan.source], found))
+        with (
+            closing(SpanReader(ConsumerSettings(self.plan.consumer.connection))) as source,
+            closing(SpanReader(self._target)) as target,
+        ):
+            for begin in range(0, len(known), TOGETHER_MAX):
+                some = known[begin : begin + TOGETHER_MAX]
+                outcomes.update(self._read_outcomes(some, _Logs(source, target)))
         return outcomes
 
-    def _look_up(self, plans: Sequence[CopyPartition]) -> Mapping[TopicPartition, _Found | SparkmirrorError]:
+    def _read_outcomes(self, known: Sequence[Known], logs: _Logs) -> Mapping[TopicPartition, _Outcome]:
+        """Of so many partitions that each side is asked about all of them at once."""
+        ends = {each.plan.target: Log(each.found.target, writers(each.reason, each.found)) for each in known}
+        tails = read_tails(self._target, logs.target, ends)
+        lasts: dict[TopicPartition, int] = {}
+        for each in known:
+            tail = tails[each.plan.target]
+            if isinstance(tail, Tail) and tail.last_record is not None:
+                lasts[each.plan.source] = tail.last_record
+        logs.source.expect(lasts)
+        logs.target.expect(
+            {each.plan.target: each.found.target.start for each in known if each.may_begin_filled}
+        )
+        outcomes: dict[TopicPartition, _Outcome] = {}
+        for each in known:
+            tail = tails[each.plan.target]
+            try:
+                outcomes[each.plan.source] = (
+                    tail if isinstance(tail, SparkmirrorError) else self._outcome(each, tail, logs)
+                )
+            except SparkmirrorError as error:
+                outcomes[each.plan.source] = error
+        return outcomes
+
+    def _look_up(self, plans: Sequence[CopyPartition]) -> Mapping[TopicPartition, Found | SparkmirrorError]:
         """Claim the partitions, then read where both logs start and end. Raises KafkaError."""
         if not plans:
             return {}
         sources, targets = [plan.source for plan in plans], [plan.target for plan in plans]
-        consumer, target = self.plan.consumer, ConsumerSettings(self.plan.producer.connection)
+        consumer, target = self.plan.consumer, self._target
         source_topics = read_metadata(consumer.connection, {plan.source.topic for plan in plans})
         target_topics = read_metadata(target.connection, {plan.target_topic for plan in plans})
         claims = self._claim(sources)
@@ -173,7 +206,7 @@ class PreservedResume:
             list_offsets(target, targets, EARLIEST, target_topics),
             list_offsets(target, targets, LATEST, target_topics),
         ]
-        found: dict[TopicPartition, _Found | SparkmirrorError] = {}
+        found: dict[TopicPartition, Found | SparkmirrorError] = {}
         for plan in plans:
             claim = claims[plan.source]
             offsets = [each[plan.source if at < 2 else plan.target] for at, each in enumerate(bounds)]
@@ -190,10 +223,10 @@ class PreservedResume:
                 bounds_of_both = Bounds(start, end), Bounds(target_start, target_end)
                 failback = failbacks.get(plan.source.topic)
                 if failback is None or failback.is_of_another_source(logs):
-                    found[plan.source] = _Found(claim, *bounds_of_both, logs)
+                    found[plan.source] = Found(claim, *bounds_of_both, logs)
                 else:
                     accepted = failback.accepted(plan.source.partition, logs)
-                    found[plan.source] = _Found(claim, *bounds_of_both, logs, accepted, keeps_all=True)
+                    found[plan.source] = Found(claim, *bounds_of_both, logs, accepted, keeps_all=True)
         return found
 
     def _claim(
@@ -204,16 +237,17 @@ class PreservedResume:
             claims = fencing.claim(list(ids.values()))
         return {source: claims[each] for source, each in ids.items()}
 
-    def _outcome(self, plan: CopyPartition, reason: ResumeReason, found: _Found) -> _Outcome:
-        target = ConsumerSettings(self.plan.producer.connection)
-        tail = read_tail(target, plan.target, found.target, _writers(reason, found))
-        what = self._mismatch(plan, reason, found, tail)
+    def _outcome(self, known: Known, tail: Tail, logs: _Logs) -> _Outcome:
+        plan, reason, found = known
+        what = mismatch(known, tail)
+        if what is None and tail.last is not None and not has_same_record(logs.source, plan, tail.last):
+            what = f"it has another record at offset {tail.last_record} than its source"
         if what is not None:
             return _Mismatch(f"{plan.target}: {what}")
         end, start = found.target.end, found.source.start
         if tail.is_filler and end < start:
             return Beginning(found.claimed.id, end, start)
-        log_start = self._hide_filler(plan, found)
+        log_start = self._hide_filler(known, logs)
         if isinstance(log_start, SparkmirrorError):
             return log_start
         started = self._start(plan, reason, found, tail)
@@ -223,14 +257,14 @@ class PreservedResume:
         return started._replace(log_start=log_start, run=run)
 
     def _start(
-        self, plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail
+        self, plan: CopyPartition, reason: ResumeReason, found: Found, tail: Tail
     ) -> Start | SparkmirrorError:
         writer = tail.state.producer
         if writer.id == found.claimed.id and writer.epoch > found.claimed.epoch:
             return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next")
-        if _is_unexplained(reason, tail):
+        if is_unexplained(reason, tail):
             return RetriableError(f"{plan.target}: a sequence was refused, and its log does not show yet why")
-        position, incident = _position(plan, reason, found, tail)
+        position, incident = next_position(plan, reason, found, tail)
         if incident is not None and incident.kind is IncidentKind.RECORDS_LOST:
             if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
                 text = f"{plan.source}: {incident.text}, if it may: on.data.loss is fail. Set it to record"
@@ -240,111 +274,20 @@ class PreservedResume:
             position,
             tail.state,
             incident,
-            _read_logs(reason, found),
+            logs_read(reason, found),
             claimed=found.claimed,
             keeps_all=found.keeps_all,
         )
 
-    def _mismatch(self, plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail) -> str | None:
-        """Why the target's log can't get its source's offsets; None if it can."""
-        source, target = found.source, found.target
-        what: str | None = None
-        if tail.foreign is not None:
-            what = (
-                f"somebody else (producer id {tail.foreign.producer_id}) has written offset "
-                f"{tail.foreign.base_offset}"
-            )
-        elif target.end > source.end:
-            what = (
-                f"it ends at {target.end}, and its source at {source.end}, which was truncated or made anew"
-            )
-        elif (
-            reason.position is not None
-            and target.end > max(target.start, found.accepted)
-            and _is_new(reason, found)
-        ):
-            what = f"it holds records of another topic of the name {plan.source.topic}, deleted since"
-        elif reason.diverged_at is not None and reason.diverged_at < target.end:
-            what = (
-                f"the source has lost its records from offset {reason.diverged_at} on, and has others there"
-            )
-        elif reason.position is None and not tail.is_own and target.end > max(source.start, found.accepted):
-            what = (
-                f"it ends at {target.end} with nothing of this flow, and its source begins at {source.start} "
-                "(sparkmirror failback lets the opposite of a promoted flow go on)"
-            )
-        elif reason.taken is not None and reason.taken < target.end:
-            what = (
-                f"the offset {reason.taken} of its next record is taken by a control marker, which its "
-                "transaction coordinator has repeated"
-            )
-        elif tail.last_record is not None and not has_same_record(self.plan, plan, tail.last_record):
-            what = f"it has another record at offset {tail.last_record} than its source"
-        return what
-
-    def _hide_filler(self, plan: CopyPartition, found: _Found) -> int | SparkmirrorError:
+    def _hide_filler(self, known: Known, logs: _Logs) -> int | SparkmirrorError:
         """Where the log starts then, without filler, which comes back where a broker was killed."""
-        start, end = found.target
-        if start >= end or found.source.start == 0:
-            return start
-        filler_end = self.beginnings.filler_end(plan.target, found.target)
-        if filler_end == start:
-            return start
-        return self.beginnings.move({plan.target: filler_end})[plan.target] or filler_end
-
-
-def _writers(reason: ResumeReason, found: _Found) -> Writers:
-    """Java MM2, too, keeps offsets where none is missing: its position is then that of the last record."""
-    position, own = reason.position, found.claimed
-    if position is None or is_another(position.logs.target_id, found.logs.target_id):
-        return Writers(own, {own.id}, found.accepted)
-    if position.producer is None:
-        is_java = position.offset + 1 == found.target.end
-        return Writers(own, {own.id}, max(found.target.end if is_java else 0, found.accepted))
-    run = position.run
-    same_end = run.last_downstream + 1 if run is not None and run.shift == 0 else 0
-    return Writers(own, {own.id, position.producer.producer.id}, max(same_end, found.accepted))
-
-
-def _read_logs(reason: ResumeReason, found: _Found) -> LogIdentity:
-    """The leader epoch counts only if it is that of the record before the target's end."""
-    position = reason.position
-    if position is None or _is_new(reason, found) or position.offset + 1 != found.target.end:
-        return found.logs
-    return found.logs._replace(source_epoch=position.logs.source_epoch)
-
-
-def _is_new(reason: ResumeReason, found: _Found) -> bool:
-    assert reason.position is not None
-    return is_another(reason.position.logs.source_id, found.logs.source_id)
-
-
-def _is_unexplained(reason: ResumeReason, tail: Tail) -> bool:
-    """What another attempt wrote shows once followers have it."""
-    is_as_before = reason.position is not None and reason.position.producer == tail.state
-    return reason.is_distrusted and is_as_before and not reason.is_last_try
-
-
-def _position(
-    plan: CopyPartition, reason: ResumeReason, found: _Found, tail: Tail
-) -> tuple[int, Incident | None]:
-    """The next upstream offset to copy: where the target ends, or before markers at its end.
-
-    There may be one too many, which has the offset of the next record.
-    """
-    end, start = found.target.end, found.source.start
-    skipped, position = reason.skipped, reason.position
-    if skipped is not None and skipped.first <= end <= skipped.last:
-        return skipped.last + 1, batch_skipped(skipped.first, skipped.last, skipped.error)
-    if end < start:
-        return start, records_lost(end, start)
-    known = None if position is None else position.producer
-    is_same = position is not None and not is_another(position.logs.target_id, found.logs.target_id)
-    if known is not None and is_same and end < known.next_offset:
-        return end, target_truncated(plan.target, end, known.next_offset, end)
-    copied = 0 if tail.last_record is None else tail.last_record + 1
-    done = 0 if position is None else position.offset + 1
-    return min(end, max(start, found.target.start, copied, done)), None
+        target, bounds = known.plan.target, known.found.target
+        if not known.may_begin_filled:
+            return bounds.start
+        end = filler_end(logs.target, target, bounds)
+        if end == bounds.start:
+            return end
+        return self.beginnings.move({target: end})[target] or end
 
 
 def _settled(source: TopicPartition, outcome: _Outcome) -> Start | SparkmirrorError:

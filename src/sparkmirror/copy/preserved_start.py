@@ -16,7 +16,7 @@ from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.preserved_tail import Bounds
-from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.preserving import FILLER_BYTES
@@ -106,19 +106,6 @@ class PreservedStarts:
             for at, found in moved.items()
         }
 
-    def filler_end(self, partition: TopicPartition, bounds: Bounds) -> int:
-        """Where the filler ends with which a log starts, `bounds.start` where there is none.
-
-        A broker that is killed may come back with an earlier start than it had. Raises KafkaError.
-        """
-        found = bounds.start
-        with closing(SpanReader(ConsumerSettings(self.producer.connection))) as reader:
-            for batch in reader.read(partition, bounds.start, bounds.end):
-                if not is_filler(batch):
-                    break
-                found = batch.header.last_offset + 1
-        return found
-
     def _fill_on(
         self, cluster: Cluster, due: Mapping[TopicPartition, _Filling]
     ) -> Mapping[TopicPartition, SparkmirrorError]:
@@ -177,6 +164,19 @@ class PreservedStarts:
                     each.start - each.at,
                     took_s,
                 )
+
+
+def filler_end(reader: SpanReader, partition: TopicPartition, bounds: Bounds) -> int:
+    """Where the filler ends with which a log starts, `bounds.start` where there is none.
+
+    A broker that is killed may come back with an earlier start than it had. Raises KafkaError.
+    """
+    found = bounds.start
+    for batch in reader.read(partition, bounds.start, bounds.end):
+        if not is_filler(batch):
+            break
+        found = batch.header.last_offset + 1
+    return found
 
 
 def _next_batch(filling: _Filling) -> OutgoingBatch:

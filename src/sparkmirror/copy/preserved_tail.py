@@ -6,8 +6,7 @@ Behind data of another mirror, which was judged before, it begins under the clai
 before it still has under way is for offsets that the other one has filled.
 """
 
-from collections.abc import Collection, Sequence
-from contextlib import closing
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.filler import is_filler
@@ -18,7 +17,7 @@ from sparkmirror.domain.errors import RetriableError, SparkmirrorError, Unsuppor
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.offsets import LATEST, list_offsets
 from sparkmirror.kafka.partition_reader import SpanReader
-from sparkmirror.kafka.producers import known_producer
+from sparkmirror.kafka.producers import KnownProducer, known_producers
 
 _SPAN: Final = 100
 _SPAN_GROWTH: Final = 8
@@ -34,16 +33,21 @@ class Bounds(NamedTuple):
 class Tail(NamedTuple):
     """`state` is how data goes on at the end of the log.
 
-    `foreign` is the first batch of somebody else that was found, `last_record` the offset of the last record
-    of ours; both None for none. `is_filler` says that the log holds no record but filler, `is_own` that any
-    batch of ours is there.
+    `foreign` is the first batch of somebody else that was found, `last` the last one of ours with records;
+    both None for none. `is_filler` says that the log holds no record but filler, `is_own` that any batch of
+    ours is there.
     """
 
     state: ProducerState
     is_own: bool
     foreign: BatchHeader | None = None
-    last_record: int | None = None
+    last: FetchedBatch | None = None
     is_filler: bool = False
+
+    @property
+    def last_record(self) -> int | None:
+        """The offset of the last record of ours."""
+        return None if self.last is None else self.last.header.last_offset
 
 
 class Writers(NamedTuple):
@@ -54,32 +58,69 @@ class Writers(NamedTuple):
     known_end: int = 0
 
 
-def read_tail(target: ConsumerSettings, partition: TopicPartition, bounds: Bounds, writers: Writers) -> Tail:
-    """Blocks. Raises KafkaError."""
-    own, ids, known_end = writers
+class Log(NamedTuple):
+    bounds: Bounds
+    writers: Writers
+
+
+class _Read(NamedTuple):
+    """The batches at a log's end, and the last one with records."""
+
+    batches: Sequence[BatchHeader]
+    last: FetchedBatch | None
+
+
+def read_tails(
+    target: ConsumerSettings, reader: SpanReader, logs: Mapping[TopicPartition, Log]
+) -> Mapping[TopicPartition, Tail | SparkmirrorError]:
+    """Of many partitions together, or why each can't be told. Blocks. Raises RetriableError."""
+    reader.expect(
+        {at: max(start, end - _SPAN) for at, ((start, end), _) in logs.items() if start < end},
+    )
+    found = {partition: _read(reader, partition, log.bounds) for partition, log in logs.items()}
+    read = {at: each for at, each in found.items() if not isinstance(each, SparkmirrorError)}
+    states: dict[TopicPartition, ProducerState | SparkmirrorError | None] = {
+        at: state_behind(each.batches, logs[at].bounds.end) for at, each in read.items()
+    }
+    silent = {at: logs[at] for at, state in states.items() if state is None}
+    states.update(_remembered(target, silent, {at: read[at].batches for at in silent}))
+    return {
+        **{at: each for at, each in found.items() if isinstance(each, SparkmirrorError)},
+        **{at: _tail(logs[at], each, states[at]) for at, each in read.items()},
+    }
+
+
+def _read(reader: SpanReader, partition: TopicPartition, bounds: Bounds) -> _Read | SparkmirrorError:
+    """From the end back to the last data."""
     batches: list[BatchHeader] = []
     last: FetchedBatch | None = None
     begin, span = bounds.end, _SPAN
-    with closing(SpanReader(target)) as reader:
-        while begin > bounds.start and not _suffices(batches):
+    try:
+        while begin > bounds.start and last is None:
             begin, span = max(bounds.start, bounds.end - span), span * _SPAN_GROWTH
             batches = []
             for batch in reader.read(partition, begin, bounds.end):
                 batches.append(batch.header)
                 if not batch.header.attributes & CONTROL:
                     last = batch
-    others = [header for header in batches if header.producer_id not in ids]
+    except SparkmirrorError as error:
+        return error
+    return _Read(batches, last)
+
+
+def _tail(log: Log, read: _Read, state: ProducerState | SparkmirrorError | None) -> Tail | SparkmirrorError:
+    if isinstance(state, SparkmirrorError):
+        return state
+    (own, ids, known_end), end = log.writers, log.bounds.end
+    others = [header for header in read.batches if header.producer_id not in ids]
     foreign = next((header for header in others if header.last_offset >= known_end), None)
-    state = state_behind(batches, bounds.end)
-    if state is not None and state.producer.id not in ids:
-        state = ProducerState(own, 0, bounds.end)
-    if state is None:
-        state = _remembered(target, partition, bounds.end, own, batches)
-    is_own = any(header.producer_id in ids for header in batches)
-    if last is None:
-        return Tail(state, is_own, foreign, is_filler=not batches)
-    filler = is_filler(last)
-    return Tail(state, is_own, foreign, None if filler else last.header.last_offset, filler)
+    if state is None or state.producer.id not in ids:
+        state = ProducerState(own, 0, end)
+    is_own = any(header.producer_id in ids for header in read.batches)
+    if read.last is None:
+        return Tail(state, is_own, foreign, is_filler=not read.batches)
+    filler = is_filler(read.last)
+    return Tail(state, is_own, foreign, None if filler else read.last, filler)
 
 
 def state_behind(batches: Sequence[BatchHeader], end: int) -> ProducerState | None:
@@ -105,39 +146,41 @@ def _marked(batches: Sequence[BatchHeader], producer_id: int) -> int | None:
     return found
 
 
-def _suffices(batches: Sequence[BatchHeader]) -> bool:
-    return any(not header.attributes & CONTROL for header in batches)
-
-
-def _require_replicated(target: ConsumerSettings, partition: TopicPartition, end: int) -> None:
-    """What the leader remembers must be about this end. Raises KafkaError."""
-    found = list_offsets(target, [partition], LATEST, unreplicated=True)[partition]
-    if isinstance(found, SparkmirrorError):
-        raise found
-    if found != end:
-        raise RetriableError(
-            f"{partition}: offsets from {end} on are not replicated: waiting for the followers"
-        )
-
-
 def _remembered(
     target: ConsumerSettings,
+    logs: Mapping[TopicPartition, Log],
+    markers: Mapping[TopicPartition, Sequence[BatchHeader]],
+) -> Mapping[TopicPartition, ProducerState | SparkmirrorError]:
+    """Where logs show no data of ours: as the leaders remember it, else numbered by offsets."""
+    known = known_producers(target.connection, {at: log.writers.own.id for at, log in logs.items()})
+    remembered = [at for at, found in known.items() if isinstance(found, KnownProducer)]
+    ends = list_offsets(target, remembered, LATEST, unreplicated=True)
+    states: dict[TopicPartition, ProducerState | SparkmirrorError] = {}
+    for at, log in logs.items():
+        found, own, end = known[at], log.writers.own, log.bounds.end
+        if isinstance(found, KnownProducer):
+            states[at] = _state_of(at, found, own, end, ends[at])
+        elif isinstance(found, SparkmirrorError) and not isinstance(found, UnsupportedVersionError):
+            states[at] = found
+        elif (marked := _marked(markers[at], own.id)) is not None:
+            states[at] = ProducerState(ProducerId(own.id, marked), 0, end)
+        else:
+            states[at] = ProducerState(ProducerId(own.id, 0), end % SEQUENCE_MODULUS, end)
+    return states
+
+
+def _state_of(
     partition: TopicPartition,
-    end: int,
+    known: KnownProducer,
     own: ProducerId,
-    markers: Sequence[BatchHeader],
-) -> ProducerState:
-    """Where the log shows no data of ours: as the leader remembers it, else numbered by offsets."""
-    try:
-        known = known_producer(target.connection, partition, own.id)
-    except UnsupportedVersionError:
-        known = None
-    if known is not None:
-        _require_replicated(target, partition, end)
-        return ProducerState(
-            ProducerId(own.id, known.epoch), (known.last_sequence + 1) % SEQUENCE_MODULUS, end
-        )
-    marked = _marked(markers, own.id)
-    if marked is not None:
-        return ProducerState(ProducerId(own.id, marked), 0, end)
-    return ProducerState(ProducerId(own.id, 0), end % SEQUENCE_MODULUS, end)
+    end: int,
+    leader_end: int | SparkmirrorError,
+) -> ProducerState | SparkmirrorError:
+    """What the leader remembers must be about this end."""
+    if isinstance(leader_end, SparkmirrorError):
+        return leader_end
+    if leader_end != end:
+        text = f"{partition}: offsets from {end} on are not replicated: waiting for the followers"
+        return RetriableError(text)
+    following = (known.last_sequence + 1) % SEQUENCE_MODULUS
+    return ProducerState(ProducerId(own.id, known.epoch), following, end)

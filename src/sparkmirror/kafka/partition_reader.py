@@ -33,7 +33,7 @@ _FETCH_BYTES_MAX = 8 << 20
 _SPAN_FETCH_BYTES = 256 << 10
 _ALL = 1 << 62
 """Records that are searched for are near, as a rule."""
-_TOGETHER_MAX = 100
+TOGETHER_MAX = 100
 """Partitions in a Fetch ahead of the questions: each brings a batch at least."""
 _SPAN_RESPONSE_TIMEOUT_S = 5.0
 
@@ -215,7 +215,7 @@ class SpanReader:
     def _fetch_ahead(self, partition: TopicPartition) -> None:
         """With those that are expected behind it. None of them fails for another's sake."""
         first = {partition: self._expected.pop(partition)}
-        some = list(islice(self._expected, _TOGETHER_MAX - 1))
+        some = list(islice(self._expected, TOGETHER_MAX - 1))
         try:
             found = self._fetch({**first, **{each: self._expected.pop(each) for each in some}})
         except SparkmirrorError:

@@ -1,7 +1,7 @@
 """Asks a partition's leader how far it has written what an idempotent producer sent (KIP-664)."""
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
 
@@ -33,13 +33,17 @@ class KnownProducer(NamedTuple):
     last_sequence: int
 
 
-def known_producer(
-    settings: ConnectionSettings, partition: TopicPartition, producer_id: int
-) -> KnownProducer | None:
-    """What the leader remembers of it, replicated or not; None for nothing. Raises as `last_written`."""
-    known = [state for state in _states(settings, partition) if state.producer_id == producer_id]
-    newest = max(known, key=lambda state: state.producer_epoch, default=None)
-    return None if newest is None else KnownProducer(newest.producer_epoch, newest.last_sequence)
+def known_producers(
+    settings: ConnectionSettings, producer_ids: Mapping[TopicPartition, int]
+) -> Mapping[TopicPartition, KnownProducer | SparkmirrorError | None]:
+    """What each leader remembers of an id, replicated or not; None for nothing. Errors as of `last_written`.
+
+    Raises RetriableError when no broker responds.
+    """
+    return {
+        partition: found if isinstance(found, SparkmirrorError) else _known(found, producer_ids[partition])
+        for partition, found in _states(settings, producer_ids).items()
+    }
 
 
 def last_written(
@@ -49,34 +53,55 @@ def last_written(
 
     Raises KafkaError, AuthorizationError without READ on the topic, UnsupportedVersionError before Kafka 2.8.
     """
-    return _last(_states(settings, partition), producer)
+    found = _states(settings, [partition])[partition]
+    if isinstance(found, SparkmirrorError):
+        raise found
+    return _last(found, producer)
 
 
-def _states(settings: ConnectionSettings, partition: TopicPartition) -> Sequence[Any]:
+def _states(
+    settings: ConnectionSettings, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, Sequence[Any] | SparkmirrorError]:
+    """The producers that each leader remembers."""
+    if not partitions:
+        return {}
     with closing(Cluster(settings)) as cluster:
 
         def ask(
             connection: Connection, led: Sequence[TopicPartition]
         ) -> Mapping[TopicPartition, Sequence[Any] | SparkmirrorError]:
-            del led  # the one partition
-            topic = DescribeProducersRequest.TopicRequest(
-                name=partition.topic, partition_indexes=[partition.partition]
-            )
+            by_topic: dict[str, list[int]] = {}
+            for topic, partition in led:
+                by_topic.setdefault(topic, []).append(partition)
+            topic_class = DescribeProducersRequest.TopicRequest
             response = connection.request(
-                DescribeProducersRequest(topics=[topic]),
+                DescribeProducersRequest(
+                    topics=[topic_class(name=each, partition_indexes=some) for each, some in by_topic.items()]
+                ),
                 DescribeProducersResponse,
                 timeout_s=settings.request_timeout_s,
             )
-            (found,) = response.topics[0].partitions
-            if found.error_code:
-                action, need = f"DescribeProducers of {partition}", Need.READ_TOPIC.of(partition.topic)
-                return {partition: cluster.error(found.error_code, action, need)}
-            return {partition: found.active_producers}
+            return {
+                TopicPartition(topic.name, found.partition_index): _active(cluster, topic.name, found)
+                for topic in response.topics
+                for found in topic.partitions
+            }
 
-        answer = cluster.ask_leaders([partition], ask)[partition]
-    if isinstance(answer, SparkmirrorError):
-        raise answer
-    return answer
+        return cluster.ask_leaders(partitions, ask)
+
+
+def _active(cluster: Cluster, topic: str, found: Any) -> Sequence[Any] | SparkmirrorError:
+    if found.error_code:
+        action = f"DescribeProducers of {topic}-{found.partition_index}"
+        return cluster.error(found.error_code, action, Need.READ_TOPIC.of(topic))
+    active: Sequence[Any] = found.active_producers
+    return active
+
+
+def _known(states: Sequence[Any], producer_id: int) -> KnownProducer | None:
+    known = [state for state in states if state.producer_id == producer_id]
+    newest = max(known, key=lambda state: state.producer_epoch, default=None)
+    return None if newest is None else KnownProducer(newest.producer_epoch, newest.last_sequence)
 
 
 def unreplicated_records(
