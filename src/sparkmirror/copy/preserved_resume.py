@@ -54,6 +54,10 @@ _REMEDY: Final = (
 )
 
 
+_FILLED_AT_ONCE: Final = 5_000_000
+"""Offsets of beginnings, which take about a second: others wait for them."""
+
+
 class _Logs(NamedTuple):
     source: SpanReader
     target: SpanReader
@@ -93,7 +97,7 @@ class PreservedResume:
     ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         """The start of each partition, or why it can't start now.
 
-        Where others can start, those whose beginning must be filled come with the next call. Raises
+        Where others can start, those whose beginnings take long to fill come with the next call. Raises
         KafkaError when no partition can start.
         """
         known = self._promoted(reasons)
@@ -132,11 +136,12 @@ class PreservedResume:
         }
 
     def _filled(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Mapping[TopicPartition, _Outcome]:
-        """As they are found; where nothing but beginnings must be filled, behind that."""
+        """As they are found; behind their beginnings, where these are short or nothing else can start."""
         plans = {plan.source: plan for plan in self.plan.partitions if plan.source in reasons}
         outcomes = self._outcomes(list(plans.values()), reasons)
         due = {source: each for source, each in outcomes.items() if isinstance(each, Beginning)}
-        if due and len(due) == len(outcomes):
+        is_short = sum(start - at for _, at, start in due.values()) <= _FILLED_AT_ONCE
+        if due and (is_short or len(due) == len(outcomes)):
             filled = self.beginnings.fill({plans[source].target: each for source, each in due.items()})
             ready = [plans[source] for source in due if filled[plans[source].target] is None]
             outcomes.update({at: error for at in due if (error := filled[plans[at].target]) is not None})
