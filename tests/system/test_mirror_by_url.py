@@ -71,6 +71,9 @@ def test_the_exit_code_tells_whether_it_has_caught_up(
     assert printed(capsys, ["lag", url, "--max-records", "70"], 0)
     assert printed(capsys, ["lag", url, "--max-seconds", "89"], 1)
     assert printed(capsys, ["lag", url, "--max-seconds", "90"], 0)
+    mirror.looks = [source(look("orders"), look("payments", 0, {"lag": 7}, lag_s=4.0))]
+    assert printed(capsys, ["lag", url], 0) == "a->b: caught up, 2 partitions, 7 records on the way\n"
+    assert printed(capsys, ["lag", url, "--max-seconds", "0"], 1)
 
 
 def test_promoted_topics_are_named_and_have_no_lag(
@@ -79,7 +82,7 @@ def test_promoted_topics_are_named_and_have_no_lag(
     promoted = {"orders": Promotion(Stage.PROMOTED, 1, b"", {0: Parting(900, 905), 1: Parting(7, 7)})}
     mirror.looks = [source(behind("orders", 0, 70, 5), look("pages"), promoted=promoted)]
     assert printed(capsys, ["lag", url], 0) == (
-        "a->b: caught up, 1 partitions\n  orders: promoted, parted at offsets 0: 900, 1: 7\n"
+        "a->b: caught up, 1 partition\n  orders: promoted, parted at offsets 0: 900, 1: 7\n"
     )
     rows = printed(capsys, ["status", url], 0)
     assert "orders  2           -    promoted, parted at offsets 0: 900, 1: 7" in rows

@@ -22,11 +22,12 @@ from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.client.connect_rest import ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
-from sparkmirror.domain.quantities import as_time
+from sparkmirror.domain.quantities import as_time, counted
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.flow_lag import FlowLag, LagLimit, LagReader, PartitionLag
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.storage.promotions import Promotions, promotions_json
+from sparkmirror.view.conditions import CURRENT_S
 
 _CAUGHT_UP: Final = 0
 _BEHIND: Final = 1
@@ -48,7 +49,7 @@ examples:
   sparkmirror lag mm2.properties
   sparkmirror lag mm2.properties --flow 'us-west->us-east' --topic 'orders.*' -o json
   sparkmirror lag mm2.properties --wait --max-records 100 --timeout 600 && echo caught up
-  sparkmirror lag mm2.properties --max-seconds 5            behind, but not by more than 5 s? then 0
+  sparkmirror lag mm2.properties --max-seconds 0            1 while a single record is missing
   sparkmirror lag http://mirror-host:8080 --wait
   sparkmirror lag --context prod                            see `sparkmirror connectors contexts --help`
 
@@ -89,9 +90,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument(
         "--max-seconds",
-        type=positive,
+        type=not_negative,
+        default=CURRENT_S,
         metavar="S",
-        help="so has one whose oldest record to copy is at most so old (default: no such limit)",
+        help="so has one whose oldest record to copy is at most so old (5); 0: only records count",
     )
     parser.add_argument("--wait", action="store_true", help="wait until every partition has caught up")
     parser.add_argument(
@@ -133,7 +135,7 @@ def _of_file(
     flows = mirroring_flows(file, read_mirror_maker_file(file).flows, arguments.flow)
     if not arguments.wait:
         require_clusters(clusters_of(flow.settings for flow in flows))
-    reads_ages = arguments.max_seconds is not None or arguments.output == "json"
+    reads_ages = arguments.max_seconds > 0 or arguments.output == "json"
     return [
         opened.enter_context(
             closing(LagReader(FlowAccess.of(flow.settings, flow.connector), is_wanted, reads_ages=reads_ages))
@@ -156,7 +158,7 @@ def _any(_topic: str) -> bool:
 
 
 def _limit(arguments: argparse.Namespace) -> LagLimit:
-    return LagLimit(arguments.max_records, arguments.max_seconds)
+    return LagLimit(arguments.max_records, arguments.max_seconds or None)
 
 
 def _read(readers: Sequence[Reader]) -> list[FlowLag]:
@@ -187,8 +189,9 @@ def _awaited(readers: Sequence[Reader], arguments: argparse.Namespace) -> list[F
 def _waiting(found: Sequence[FlowLag], limit: LagLimit) -> str:
     behind = sum(len(lag.beyond(limit)) for lag in found)
     unknown = sum(len(lag.unknown) for lag in found)
-    text = f"{sum(lag.records for lag in found):,} records in {behind:,} partitions to copy"
-    return text + (f", {unknown:,} partitions unknown" if unknown else "")
+    records = sum(lag.records for lag in found)
+    text = f"{counted(records, 'record')} to copy, {counted(behind, 'partition')} behind"
+    return text + (f", {counted(unknown, 'partition')} unknown" if unknown else "")
 
 
 def _exit_code(found: Sequence[FlowLag], limit: LagLimit) -> int:
@@ -226,9 +229,11 @@ def _summary(lag: FlowLag, limit: LagLimit) -> str:
         return lag.why or "no topic that it mirrors has such a name"
     behind, unknown, all_of_them = len(lag.beyond(limit)), len(lag.unknown), len(lag.partitions)
     if not behind and not unknown:
-        return f"caught up, {all_of_them:,} partitions"
-    parts = [f"{lag.records:,} records behind, in {behind:,} of {all_of_them:,} partitions"] if behind else []
-    parts += [f"{unknown:,} of {all_of_them:,} partitions unknown"] if unknown else []
+        on_their_way = f", {counted(lag.records, 'record')} on the way" if lag.records else ""
+        return f"caught up, {counted(all_of_them, 'partition')}{on_their_way}"
+    of = f"of {counted(all_of_them, 'partition')}"
+    parts = [f"{counted(lag.records, 'record')} behind, in {behind:,} {of}"] if behind else []
+    parts += [f"{unknown:,} {of} unknown"] if unknown else []
     return "; ".join(parts)
 
 

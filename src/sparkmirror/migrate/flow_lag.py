@@ -41,7 +41,10 @@ class PartitionLag(NamedTuple):
 
 
 class LagLimit(NamedTuple):
-    """A partition is as good as caught up when it keeps one of them; `seconds` is None for no such limit."""
+    """A partition is as good as caught up when it keeps one of them; `seconds` is None for no such limit.
+
+    Where the mirror reports an error, nothing tells that its records are on their way: only `records` count.
+    """
 
     records: int = 0
     seconds: float | None = None
@@ -50,7 +53,9 @@ class LagLimit(NamedTuple):
         """Of a partition whose lag is known."""
         if lag.records is not None and lag.records <= self.records:
             return True
-        return self.seconds is not None and lag.seconds is not None and lag.seconds <= self.seconds
+        if self.seconds is None or lag.seconds is None or lag.why is not None:
+            return False
+        return lag.seconds <= self.seconds
 
 
 @dataclass(frozen=True, slots=True)

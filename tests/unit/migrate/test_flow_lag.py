@@ -40,3 +40,4 @@ def test_of_two_limits_one_is_enough() -> None:
     assert [limit.is_kept(each) for each in (young, old, unknown)] == [True, False, False]
     assert [LagLimit(7, 3.0).is_kept(each) for each in (old, unknown)] == [True, True]
     assert not LagLimit(5).is_kept(young)
+    assert not limit.is_kept(young._replace(why="no right to WRITE")), "what fails is not on its way"
