@@ -256,7 +256,7 @@ def test_records_of_one_side_are_named_and_nothing_is_changed(pair: Pair) -> Non
     pair.write(NEAR, 3, 100)
     result = pair.fail_back(NEAR)
     assert result.failure is not None
-    assert "1 record there alone, 2 records other" in result.failure
+    assert "1 record there alone, 2 records in conflict" in result.failure
     assert "offsets 20 to 22" in result.failure
     assert "--delete" in result.failure
     assert pair.end(NEAR) == 23
@@ -322,6 +322,12 @@ def test_without_a_promotion_the_parting_is_not_known(pair: Pair) -> None:
     assert "near->far has promoted no topic" in check.text
     assert "sparkmirror promote first" in check.text
     assert {step.state for step in others} <= {StepState.TO_DO, StepState.DONE, StepState.WAITING}
+
+
+def test_the_wrong_direction_is_named(pair: Pair) -> None:
+    promoted(pair)
+    check = pair.failback(FAR).survey().steps()[0]
+    assert check.text.endswith("but near->far has: name that flow")
 
 
 def test_a_crash_behind_the_first_batch_is_resumed(pair: Pair) -> None:

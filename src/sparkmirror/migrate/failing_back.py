@@ -108,7 +108,8 @@ class TopicFailback:
 
     def survey(self) -> TopicsFailback:
         flow, losses = self.opposite.flow, self.losses
-        found = self._found(_Records.read(self.promoted, self.opposite))
+        records = _Records.read(self.promoted, self.opposite)
+        found = self._found(records)
         names = {each.original for each in found}, {each.name for each in found}
         metadata = (
             read_metadata(self.opposite.source_admin, names[0]),
@@ -116,7 +117,7 @@ class TopicFailback:
         )
         found = [replace(each, ids=_ids(each, *metadata)) for each in found]
         self._topics = {each.name: each for each in found}
-        obstacle = self._obstacle(found, *metadata)
+        obstacle = self._obstacle(found, *metadata) if found else self._nothing_is_promoted(records)
         if obstacle is not None:
             return TopicsFailback(flow, (), 0.0, self.still_for_s, obstacle=obstacle)
         partitions = self._partitions(found, metadata[0])
@@ -143,13 +144,14 @@ class TopicFailback:
             )
         return found
 
+    def _nothing_is_promoted(self, records: _Records) -> str:
+        names = " or ".join(self.wanted.patterns)
+        what = f"{self.promoted.flow} has promoted no topic like {names}"
+        if any(self.wanted.matches(topic) for topic in records.own):
+            return f"{what}, but {self.opposite.flow} has: name that flow"
+        return f"{what}, so that nobody knows where both logs part: sparkmirror promote first"
+
     def _obstacle(self, topics: Sequence[_Topic], source: Metadata, target: Metadata) -> str | None:
-        if not topics:
-            names = " or ".join(self.wanted.patterns)
-            return (
-                f"{self.promoted.flow} has promoted no topic like {names}, so that nobody knows where both "
-                "logs part: sparkmirror promote first"
-            )
         for each in topics:
             why = self._why_not_due(each) or self._why_not_copied(each)
             why = why or self._why_not_there(each, source, target)
@@ -335,7 +337,8 @@ class TopicFailback:
     # the roll-back
 
     def survey_rollback(self) -> FailbackRollback:
-        found = self._found(_Records.read(self.promoted, self.opposite))
+        records = _Records.read(self.promoted, self.opposite)
+        found = self._found(records)
         self._topics = {each.original: each for each in found}
         failbacks = {
             each.original: each.failback

@@ -137,7 +137,7 @@ class TopicsFailback:
             return (
                 f"{each.target} (ends at {each.target_end}, and at {each.source_end} on {self.flow.source})"
             )
-        words = {Kind.ALONE: "there alone", Kind.OTHER: "other", Kind.PASSED: "missing"}
+        words = {Kind.ALONE: "there alone", Kind.OTHER: "in conflict", Kind.PASSED: "missing"}
         counts = ", ".join(
             f"{counted(found.counts[kind], 'record')} {word}"
             for kind, word in words.items()

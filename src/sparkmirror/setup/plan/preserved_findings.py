@@ -64,8 +64,9 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
                 Severity.BLOCKS,
                 topic,
                 f"its offsets can't be preserved: {remote} holds records already",
-                f"delete {remote} (sparkmirror offsets preserve does, and keeps groups at their places), or "
-                f"leave {topic} out of offsets.preserve.topics",
+                f"if {remote} is the original of a promoted copy, sparkmirror failback lets it follow; else "
+                f"delete it (sparkmirror offsets preserve does, and keeps groups at their places), or leave "
+                f"{topic} out of offsets.preserve.topics",
             )
         else:
             yield _cost(survey, topic)
