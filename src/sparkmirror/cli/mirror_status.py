@@ -141,7 +141,8 @@ def _facts(status: FlowStatus) -> Iterator[str]:
     lag = status.lag
     if lag.partitions:
         unknown = f", {len(lag.unknown):,} unknown" if lag.unknown else ""
-        yield f"{lag.records:,} records to copy in {counted(len(lag.partitions), 'partition')}{unknown}"
+        places = counted(len(lag.partitions), "partition")
+        yield f"{counted(lag.records, 'record')} to copy in {places}{unknown}"
     else:
         yield "no topic to mirror"
     if status.heartbeat_age_s is not None:

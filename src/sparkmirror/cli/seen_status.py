@@ -106,7 +106,7 @@ def _rows(flow: SeenFlow) -> Iterator[tuple[str, ...]]:
 
 def _notes(flow: SeenFlow) -> Iterator[str]:
     records = _records(flow.partitions)
-    lag = "lag unknown" if records is None else f"{records:,} records to copy"
+    lag = "lag unknown" if records is None else f"{counted(records, 'record')} to copy"
     facts = [f"{lag} in {counted(len(flow.partitions), 'partition')}"]
     if flow.heartbeat_age_s is not None:
         facts.append(f"last heartbeat {as_ago(flow.heartbeat_age_s)}")

@@ -129,7 +129,7 @@ class GroupMove:
         if why is not None:
             return Step("check", StepState.IMPOSSIBLE, why)
         behind = sum(partition.source_lag for partition in self.partitions)
-        text = f"{_partitions(self.partitions)}, {behind:,} records of lag on {self.flow.source}"
+        text = f"{_partitions(self.partitions)}, {counted(behind, 'record')} of lag on {self.flow.source}"
         if self.without_offset:
             text += f"; it has no offset for {some_of(self.without_offset)}: auto.offset.reset decides there"
         if self.not_mirrored:

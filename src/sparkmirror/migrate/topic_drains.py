@@ -158,7 +158,7 @@ class TopicsDrain:
             return Step("check", StepState.IMPOSSIBLE, self.obstacle)
         lag = sum(partition.lag for partition in self.partitions)
         count = f"{counted(len(self.partitions), 'partition')} of {counted(len(self.topics), 'topic')}"
-        return Step("check", StepState.DONE, f"{count}, {lag:,} records not mirrored yet")
+        return Step("check", StepState.DONE, f"{count}, {counted(lag, 'record')} not mirrored yet")
 
     def stop(self) -> Step:
         return stop_step(self.topics, self.flow.source, self.still_s, self.still_for_s, self.changed)

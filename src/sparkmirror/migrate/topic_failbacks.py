@@ -180,7 +180,7 @@ class TopicsFailback:
         text = f"{len(self.partitions) - len(behind):,} of {counted(len(self.partitions), 'partition')} on "
         text += f"{target} end where {source} does"
         if behind:
-            names = some_of([f"{each.target} ({each.lag:,} offsets)" for each in behind])
+            names = some_of([f"{each.target} ({counted(each.lag, 'offset')})" for each in behind])
             text += f"; {self.flow} has to copy {names}"
         return Step("verify", StepState.DONE, text)
 

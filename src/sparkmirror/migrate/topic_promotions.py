@@ -138,7 +138,7 @@ class TopicsPromotion:
         topics = self._topics()
         text = (
             f"{counted(len(self.partitions), 'partition')} of {counted(len(topics), 'topic')}, "
-            f"{sum(each.lag for each in self.drain.partitions):,} records not mirrored yet"
+            f"{counted(sum(each.lag for each in self.drain.partitions), 'record')} not mirrored yet"
         )
         if self.others:
             text += f"; not of them, since their offsets are not preserved: {some_of(self.others)}"
@@ -230,7 +230,7 @@ class TopicsPromotion:
             if parting is None or (ends.target or 0) < parting.offset:
                 lost.append(each.target)
             elif (ends.source or 0) > parting.offset:
-                late.append(f"{each.source} ({(ends.source or 0) - parting.offset:,} offsets)")
+                late.append(f"{each.source} ({counted((ends.source or 0) - parting.offset, 'offset')})")
             else:
                 kept += 1
         if lost:

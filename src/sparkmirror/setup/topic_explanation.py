@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.quantities import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,4 +152,4 @@ def _state(facts: TopicFacts, partition: PartitionFacts, lag: int | None) -> tup
         return f"{lost:,} records behind its position are gone from {facts.flow.source}", True
     if lag is None:
         return "its end is unknown", True
-    return ("caught up" if lag == 0 else f"{lag:,} records behind"), True
+    return ("caught up" if lag == 0 else f"{counted(lag, 'record')} behind"), True

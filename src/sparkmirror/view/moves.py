@@ -6,7 +6,7 @@ Each answer is made of checks, each with its fact. What is not known is no yes.
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from sparkmirror.domain.quantities import as_date
+from sparkmirror.domain.quantities import as_date, counted
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.flows import FlowView
 from sparkmirror.view.values import GroupsView, GroupView, PartitionView, TopicView
@@ -62,7 +62,7 @@ def _drained(topic: TopicView) -> Check:
     behind = [it for it in topic.partitions if it.lag.records]
     if behind:
         count = sum(it.lag.records or 0 for it in behind)
-        return Check(name, holds=False, fact=f"{count:,} records to copy in {_named(behind)}")
+        return Check(name, holds=False, fact=f"{counted(count, 'record')} to copy in {_named(behind)}")
     if unsure:
         return Check(name, holds=None, fact=f"the lag is unknown of {_named(unsure)}")
     if (lost := [it for it in topic.partitions if it.state.error is not None]) != []:
@@ -118,7 +118,7 @@ def _exact(group: GroupView, of: GroupsView) -> Check:
         return Check(name, holds=None, fact=f"{why}{age}")
     behind = sum(it.behind or 0 for it in group.partitions)
     if behind:
-        return Check(name, holds=False, fact=f"at most {behind:,} records would be read again{age}")
+        return Check(name, holds=False, fact=f"at most {counted(behind, 'record')} would be read again{age}")
     if group.again:
         return Check(name, holds=False, fact=f"{group.again:,} records are not written there yet{age}")
     count = len(group.partitions)

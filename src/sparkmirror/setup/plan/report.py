@@ -151,7 +151,11 @@ def _copied(copy: PlannedCopy) -> str:
     if copy.records is None:
         return f"{copy.source} -> {copy.target_topic}: its offsets are unknown"
     size = "" if copy.bytes is None else f", about {as_size(copy.bytes)}"
-    what = f"{copy.records:,} records from offset {copy.begin}{size}" if copy.records else "nothing left"
+    what = (
+        f"{counted(copy.records, 'record')} from offset {copy.begin}{size}"
+        if copy.records
+        else "nothing left"
+    )
     return f"{copy.source} -> {copy.target_topic}: {what}"
 
 
