@@ -59,8 +59,9 @@ def test_records_of_one_side_need_a_decision() -> None:
     assert states(TAKEN)["compare"] is IMPOSSIBLE
     assert step(TAKEN, "compare").text == (
         "these can't follow B, since their offsets on A are taken: orders-0 (1 record there alone, 2 records "
-        r"in conflict, offsets 20 to 22, keys k20, no key, \x1b[2J). Decide: --delete deletes orders on A, and the "
-        "flow copies all of B's records anew, --keep-aside TOPIC copies the 3 records of A to a topic first"
+        r"in conflict, offsets 20 to 22, keys k20, no key, \x1b[2J). Decide: --delete deletes orders on "
+        "A, and the flow copies all of B's records anew, --keep-aside TOPIC copies the 3 records of A to a "
+        "topic first"
     )
 
 
