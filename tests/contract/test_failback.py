@@ -13,6 +13,8 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.migrate.command import choose_flow
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
@@ -33,6 +35,10 @@ from sparkmirror.storage.positions import position_key
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from sparkmirror.storage.progress import ProgressReader
 from sparkmirror.storage.promotions import read_promotions
+from sparkmirror.verify.comparison import Comparison
+from sparkmirror.verify.flow_contents import flow_contents
+from sparkmirror.verify.plan import plan_ranges
+from sparkmirror.verify.ranges import verify_range
 from tests.contract.copying import CONNECTOR, running
 from tests.support.broker_data import append, create_topic, delete_topic, end_offsets, numbered, topics
 from tests.support.connections import connection
@@ -132,6 +138,14 @@ class Pair:
 
             await_value(is_refused, WAIT_S, lambda: "it is not refused")
 
+    def verified(self, source: Alias) -> Comparison:
+        """As `sparkmirror verify` does."""
+        name = f"{source}->{other(source)}"
+        (flow,) = mirroring_flows(self.file, read_mirror_maker_file(self.file).flows, [name])
+        contents = flow_contents(*flow, None)
+        (mirrored,) = (each for each in contents.mirrored if each.plan.source.topic == self.topic)
+        return sum(map(verify_range, plan_ranges(contents.sides, [mirrored])), Comparison())
+
     def promote(self, source: Alias, **options: bool) -> None:
         wanted = Wanted(self.topic.__eq__, [self.topic])
         with closing(TopicPromotion(self.access(source), wanted, STILL_S, **options)) as promotion:
@@ -196,6 +210,7 @@ def test_a_whole_circle_keeps_offsets_equal(pair: Pair) -> None:
     assert pair.fail_back(NEAR).failure is None
     pair.copy(FAR)
     assert [offset for offset, _ in pair.values(NEAR)[20:]] == [21, 22], "a marker is at 20 on both sides"
+    assert pair.verified(FAR) == Comparison(equal=22)
     pair.write(FAR, 3, 22)
     pair.copy(FAR)
     pair.promote(FAR)
@@ -276,6 +291,7 @@ def test_what_one_side_has_alone_is_kept_aside_before_its_topic_is_made_anew(pai
     create_topic(near.bootstrap_servers, pair.topic)  # as the driver of far->near does
     pair.copy(FAR)
     assert [value for _, value in pair.values(NEAR)] == [value for _, value in numbered(22)]
+    assert pair.verified(FAR) == Comparison(equal=22), "though 20 of them came from here"
     assert pair.fail_back(NEAR).failure is None, "done"
 
 

@@ -29,13 +29,18 @@ class Offsets(NamedTuple):
 
 
 class MirroredPartition(NamedTuple):
-    """A partition with a stored position. Records before `done` have been compared already."""
+    """A partition with a stored position. Records before `done` have been compared already.
+
+    `keeps_all` says that the flow follows what was promoted before (`sparkmirror failback`): it copies also
+    what had come from its target.
+    """
 
     plan: CopyPartition
     position: Position
     source_is_compacted: bool = False
     target_is_compacted: bool = False
     done: Offsets | None = None
+    keeps_all: bool = False
 
 
 def plan_ranges(
@@ -75,7 +80,7 @@ def _whole(sides: Sides, partition: MirroredPartition, starts: Offsets, target_e
     end = producer.next_offset if producer is not None else target_end or 0
     starts_late = partition.done is None and sides.source.offset_reset is OffsetReset.LATEST
     return RangePlan(
-        sides=sides,
+        sides=replace(sides, left_out=frozenset()) if partition.keeps_all else sides,
         source=partition.plan.source,
         target=partition.plan.target,
         source_span=_span(max(starts.source, done.source), position.offset + 1),
