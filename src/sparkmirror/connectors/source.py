@@ -12,7 +12,7 @@ from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.option_fields import FromOption
-from sparkmirror.domain.preserving import DEFAULT_PRESERVING, Preserving
+from sparkmirror.domain.preserving import DEFAULT_PRESERVING, OnMismatch, Preserving
 from sparkmirror.files import NamedFile
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.filters import TopicFilter
@@ -125,6 +125,13 @@ def preserves_offsets(settings: MirrorSourceSettings) -> Callable[[str], bool]:
         return lambda _: False
     selected, policy = compile_list(patterns, PRESERVED_TOPICS), settings.policy
     return lambda topic: selected.fullmatch(topic) and not policy.is_heartbeats_topic(topic)
+
+
+def stops_behind_others(settings: MirrorSourceSettings) -> Callable[[str], bool]:
+    """Whether nothing of a source topic is copied behind what others have written to its copy."""
+    if settings.copying.preserving.on_mismatch is OnMismatch.CONTINUE_TRANSLATED:
+        return lambda _: False
+    return preserves_offsets(settings)
 
 
 def remote_topic(settings: MirrorSourceSettings, topic: str) -> str:

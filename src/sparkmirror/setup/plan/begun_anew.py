@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
+from sparkmirror.connectors.source import stops_behind_others
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
@@ -19,7 +20,8 @@ from sparkmirror.storage.positions import connectors_with_positions
 
 def begun_anew(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
     """For a flow that starts, before it has stored a position. Raises KafkaError."""
-    present = [pair for pair in topics.pairs if pair[1] in topics.target]
+    stops = stops_behind_others(connector.settings)
+    present = [pair for pair in topics.pairs if pair[1] in topics.target and not stops(pair[0])]
     partitions = [
         TopicPartition(topic, number)
         for topic, _ in present

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from sparkmirror.connectors.source import stops_behind_others
 from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
@@ -174,8 +175,12 @@ def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _strangers(survey: FlowSurvey) -> Iterator[Finding]:
-    begun = survey.begun
-    filled = [pair for pair in survey.mirrored if pair[1] in survey.filled and pair[0] not in begun]
+    begun, stops = survey.begun, stops_behind_others(survey.settings)
+    filled = [
+        (topic, remote)
+        for topic, remote in survey.mirrored
+        if remote in survey.filled and topic not in begun and not stops(topic)
+    ]
     return strangers(filled, survey.target.alias, survey.predecessors)
 
 

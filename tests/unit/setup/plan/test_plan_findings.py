@@ -276,6 +276,8 @@ def test_two_aliases_of_one_cluster(survey: FlowSurvey) -> None:
 def test_a_mirror_with_another_name_is_told_whose_position_there_is(survey: FlowSurvey) -> None:
     filled = replace(survey, filled={"source.orders"}, topics=TopicPlan())
     assert "a second time" in only(findings(filled)).text
+    preserved = replace(filled, settings=replace(filled.settings, preserved_topics=(".*",)))
+    assert "its offsets can't be preserved" in only(findings(preserved)).text, "so that nothing is copied"
     assert "set name" not in only(findings(filled)).remedy
     renamed = replace(filled, predecessors={"MirrorSourceConnector"})
     assert only(findings(renamed)).remedy.startswith(
