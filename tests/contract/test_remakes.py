@@ -280,11 +280,20 @@ def test_groups_with_members_are_waited_for(bench: Bench, topic: str, access: Fl
     assert step(plan(access, topic), "stop").state is StepState.DONE
 
 
-def test_a_flow_that_preserves_nothing_deletes_nothing(bench: Bench, topic: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("settings", "remedy"),
+    [
+        ("", "set near->far.offsets.preserve=true"),
+        (f"{PRESERVE}near->far.on.topic.recreated = fail\n", "set near->far.on.topic.recreated=record"),
+    ],
+)
+def test_a_flow_that_would_not_copy_it_anew_deletes_nothing(
+    bench: Bench, topic: str, tmp_path: Path, settings: str, remedy: str
+) -> None:
     mirror(bench, topic)
-    access = access_to(bench, topic, tmp_path, "")
+    access = access_to(bench, topic, tmp_path, settings)
     result = remake(access, topic, Accepted(deletes=True))
-    assert "set near->far.offsets.preserve=true" in str(result.failure)
+    assert remedy in str(result.failure)
     assert len(both(bench, topic)[1]) == 7
 
 

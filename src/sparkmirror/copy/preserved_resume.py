@@ -5,7 +5,7 @@ See docs/decisions/0006.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -27,8 +27,10 @@ from sparkmirror.domain.incidents import (
     Incident,
     IncidentKind,
     OnDataLoss,
+    OnTopicRecreated,
     batch_skipped,
     records_lost,
+    target_recreated,
     target_truncated,
 )
 from sparkmirror.kafka.cluster import read_metadata
@@ -36,8 +38,8 @@ from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import owner_of
-from sparkmirror.storage.failbacks import read_failbacks
-from sparkmirror.storage.promotions import promoted, read_promotions
+from sparkmirror.storage.migrations import Migrations, read_migrations
+from sparkmirror.storage.promotions import promoted
 
 _log = logging.getLogger(__name__)
 
@@ -97,25 +99,6 @@ class PreservedResume:
         Where others can start, those whose beginning must be filled come with the next call. Raises
         KafkaError when no partition can start.
         """
-        known = self._promoted(reasons)
-        left = {at: reason for at, reason in reasons.items() if at not in known}
-        if not left:
-            return known
-        found = self._starts(left)
-        # A promotion is recorded before it claims the partitions: who claims later than it sees the record.
-        return {**found, **known, **self._promoted(left)}
-
-    def _promoted(self, sources: Collection[TopicPartition]) -> Mapping[TopicPartition, SparkmirrorError]:
-        found = read_promotions(self.plan.state.connection, self.plan.flow.source, self._owner)
-        return promoted(found, sources)
-
-    @property
-    def _owner(self) -> str:
-        return owner_of(self.plan.state.positions_topic, self.plan.connector)
-
-    def _starts(
-        self, reasons: Mapping[TopicPartition, ResumeReason]
-    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         translated = {at: reasons[at] for at in self.translated.known(reasons)}
         kept = {at: reason for at, reason in reasons.items() if at not in translated}
         outcomes = self._filled(kept)
@@ -125,8 +108,24 @@ class PreservedResume:
         write_dead_letters(self.plan, [reason.skipped for reason in kept.values() if reason.skipped])
         return {
             **{source: _settled(source, outcomes[source]) for source in kept},
-            **self.translated.starts(translated, mismatches),
+            **self._translated(translated, mismatches),
         }
+
+    def _translated(
+        self, reasons: Mapping[TopicPartition, ResumeReason], mismatches: Mapping[TopicPartition, str]
+    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
+        if not reasons:
+            return {}
+        starts = self.translated.starts(reasons, mismatches)
+        return {**starts, **promoted(self._migrations().promotions, reasons)}
+
+    def _migrations(self) -> Migrations:
+        """To be read behind the claims.
+
+        A promotion is recorded before it claims the partitions: who claims later than it sees the record.
+        """
+        owner = owner_of(self.plan.state.positions_topic, self.plan.connector)
+        return read_migrations(self.plan.state.connection, self.plan.flow.source, owner)
 
     def _filled(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Mapping[TopicPartition, _Outcome]:
         """As they are found; where nothing but beginnings must be filled, behind that."""
@@ -164,7 +163,8 @@ class PreservedResume:
         source_topics = read_metadata(consumer.connection, {plan.source.topic for plan in plans})
         target_topics = read_metadata(target.connection, {plan.target_topic for plan in plans})
         claims = self._claim(sources)
-        failbacks = read_failbacks(self.plan.state.connection, self.plan.flow.source, self._owner)
+        migrations = self._migrations()
+        refusals = promoted(migrations.promotions, sources)
         self.cycles.record(claim.id for claim in claims.values() if isinstance(claim, ProducerId))
         uncommitted = ConsumerSettings(consumer.connection)
         bounds = [
@@ -177,7 +177,8 @@ class PreservedResume:
         for plan in plans:
             claim = claims[plan.source]
             offsets = [each[plan.source if at < 2 else plan.target] for at, each in enumerate(bounds)]
-            error = next((each for each in (claim, *offsets) if isinstance(each, SparkmirrorError)), None)
+            results = (refusals.get(plan.source), claim, *offsets)
+            error = next((each for each in results if isinstance(each, SparkmirrorError)), None)
             logs = LogIdentity(
                 source_id=source_topics.topic_ids.get(plan.source.topic, b""),
                 target_id=target_topics.topic_ids.get(plan.target_topic, b""),
@@ -188,7 +189,7 @@ class PreservedResume:
                 start, end, target_start, target_end = (int(each) for each in offsets)  # type: ignore[arg-type]  # no error is among them
                 assert isinstance(claim, ProducerId)
                 bounds_of_both = Bounds(start, end), Bounds(target_start, target_end)
-                failback = failbacks.get(plan.source.topic)
+                failback = migrations.failbacks.get(plan.source.topic)
                 if failback is None or failback.is_of_another_source(logs):
                     found[plan.source] = _Found(claim, *bounds_of_both, logs)
                 else:
@@ -211,6 +212,12 @@ class PreservedResume:
         if what is not None:
             return _Mismatch(f"{plan.target}: {what}")
         end, start = found.target.end, found.source.start
+        on_recreated = self.plan.settings.reactions.on_topic_recreated
+        if on_recreated is OnTopicRecreated.FAIL and _is_made_anew(reason, found):
+            text = target_recreated(max(start, end)).text
+            return KafkaError(
+                f"{plan.source}: {text}, if it may: on.topic.recreated is fail. Set it to record"
+            )
         if tail.is_filler and end < start:
             return Beginning(found.claimed.id, end, start)
         log_start = self._hide_filler(plan, found)
@@ -296,7 +303,7 @@ class PreservedResume:
 def _writers(reason: ResumeReason, found: _Found) -> Writers:
     """Java MM2, too, keeps offsets where none is missing: its position is then that of the last record."""
     position, own = reason.position, found.claimed
-    if position is None or is_another(position.logs.target_id, found.logs.target_id):
+    if position is None or _is_made_anew(reason, found):
         return Writers(own, {own.id}, found.accepted)
     if position.producer is None:
         is_java = position.offset + 1 == found.target.end
@@ -319,6 +326,12 @@ def _is_new(reason: ResumeReason, found: _Found) -> bool:
     return is_another(reason.position.logs.source_id, found.logs.source_id)
 
 
+def _is_made_anew(reason: ResumeReason, found: _Found) -> bool:
+    """Whether the target topic is another than the one with the last position."""
+    position = reason.position
+    return position is not None and is_another(position.logs.target_id, found.logs.target_id)
+
+
 def _is_unexplained(reason: ResumeReason, tail: Tail) -> bool:
     """What another attempt wrote shows once followers have it."""
     is_as_before = reason.position is not None and reason.position.producer == tail.state
@@ -338,11 +351,13 @@ def _position(
         return skipped.last + 1, batch_skipped(skipped.first, skipped.last, skipped.error)
     if end < start:
         return start, records_lost(end, start)
-    known = None if position is None else position.producer
-    is_same = position is not None and not is_another(position.logs.target_id, found.logs.target_id)
-    if known is not None and is_same and end < known.next_offset:
-        return end, target_truncated(plan.target, end, known.next_offset, end)
     copied = 0 if tail.last_record is None else tail.last_record + 1
+    if _is_made_anew(reason, found):
+        following = min(end, max(start, found.target.start, copied))
+        return following, target_recreated(following)
+    known = None if position is None else position.producer
+    if known is not None and end < known.next_offset:
+        return end, target_truncated(plan.target, end, known.next_offset, end)
     done = 0 if position is None else position.offset + 1
     return min(end, max(start, found.target.start, copied, done)), None
 
