@@ -11,11 +11,13 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
+from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.cli.main import main
 from sparkmirror.cli.migrate.command import choose_flow
 from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.preserving import OnGap, Preserving
 from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.promoting import Wanted
@@ -36,6 +38,7 @@ from tests.support.broker_data import (
     numbered,
     topics,
 )
+from tests.support.broker_requests import stored_batches
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
 from tests.support.topic_reader import TopicReader
@@ -265,6 +268,31 @@ def test_what_only_the_target_has_is_lost_only_if_the_user_says_so(
         await_value(
             lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
         )
+
+
+def test_a_copy_that_its_source_has_outrun_begins_anew_where_that_is_wanted(
+    bench: Bench, topic: str, access: FlowAccess, groups: Groups
+) -> None:
+    """As where the mirror stood still for longer than the source's retention."""
+    plan_now = plan_of(bench, topic, preserves=True)
+    with running(plan_now):
+        await_value(
+            lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
+        )
+    commit(groups, topic, late=5)
+    append(bench.source, topic, numbered(100, 7))
+    delete_records(bench.source, topic, 90)
+    assert are_done(plan(access, topic).steps()), "the gap is filled, if nobody asks for more"
+    wanted = Accepted(deletes=True, recreates=True)
+    assert "1 of 1 partition end on far before near begins" in step(plan(access, topic, wanted), "check").text
+    stopping = Preserving(fill_timeout_s=0.0, on_gap=OnGap.STOP)
+    with running(replace(plan_now, settings=replace(plan_now.settings, preserving=stopping))):
+        assert remake(access, topic, wanted).failure is None
+    assert both(bench, topic)[0] == both(bench, topic)[1]
+    log = stored_batches(bench.target, topic)
+    assert log[0].header.base_offset == 90
+    assert not any(batch.header.attributes & CONTROL for batch in log)
+    assert committed(groups, topic, "late") == [Committed(90, "of late")]
 
 
 def test_groups_with_members_are_waited_for(bench: Bench, topic: str, access: FlowAccess) -> None:

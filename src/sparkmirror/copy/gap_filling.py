@@ -33,8 +33,8 @@ _RESTARTING: Final = frozenset({Phase.WAITING, Phase.RESOLVING, Phase.RETRYING, 
 """What was under way before does not count in these."""
 
 _GAP_REMEDY: Final = (
-    "set it to wait; or, if the source's log starts behind them, delete the target topic: it is made anew "
-    "from there on, without what only the target still has"
+    "set it to wait; or, if the source's log starts behind them, let sparkmirror offsets preserve --recreate "
+    "make the target topic anew from there on, without what only the target still has"
 )
 
 

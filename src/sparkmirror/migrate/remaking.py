@@ -41,10 +41,14 @@ from sparkmirror.storage.remakes import Remake, Remembered, remake_record
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Losses that the user accepts: of records, and of groups' places."""
+    """Losses that the user accepts: of records, and of groups' places.
+
+    `recreates`: rather than to fill gaps before the sources' starts.
+    """
 
     deletes: bool = False
     leave_untranslated: bool = False
+    recreates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +121,7 @@ class TopicRemaking:
             None if begun is None else begun.remake,
             deletes=self._accepted.deletes,
             leave_untranslated=self._accepted.leave_untranslated,
+            recreates=self._accepted.recreates,
             obstacle=self._obstacle(topic, known.promotions, has_id=bool(target_id) or not is_there),
         )
         return found if found.obstacle is not None else self._with_details(found)
@@ -186,8 +191,8 @@ class TopicRemaking:
             known = None if position is None else position.producer
             own = {*self._own_ids.from_target(), *(() if known is None else [known.producer.id])}
             foreign = self._foreign.count(LogSpan(each.target, start, end), own)
-        older: int | None = 0
-        if each.source_start and start < end:
+        older: int | None = end - start if each.is_outrun else 0
+        if each.source_start and start < end and not each.is_outrun:
             first = self._offsets.place(each.source, each.source_start)
             older = None
             if first is not None and first.behind_max is not None:

@@ -158,7 +158,8 @@ def test_a_gap_that_takes_too_long_stops_the_partition_until_somebody_decides(
     assert str(copy_of(task).error) == (
         "near.orders-0: offsets 10 to 6009 have no record at the source: 6000 control markers take their "
         "places, which takes about 12 s (offsets.gap): set it to wait; or, if the source's log starts behind "
-        "them, delete the target topic: it is made anew from there on, without what only the target still has"
+        "them, let sparkmirror offsets preserve --recreate make the target topic anew from there on, without "
+        "what only the target still has"
     )
     assert copy_of(task).incidents == {IncidentKind.OFFSET_GAP: 1}
     assert partition.target.end == 10

@@ -85,7 +85,9 @@ def _gap(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
         f"markers take their places, in about {seconds:,.0f} s, or much less with ALTER on the cluster"
     )
     if preserving.stops_at(seconds):
-        remedy = f"set offsets.gap to wait, or delete the copy of {topic}: it is made anew from there on"
+        remedy = (
+            "set offsets.gap to wait, or let sparkmirror offsets preserve --recreate begin the copy there"
+        )
         yield Finding(PRESERVED, Severity.BLOCKS, topic, f"{text}; offsets.gap is stop", remedy)
     else:
         yield Finding(PRESERVED, Severity.WARNS, topic, text)
