@@ -37,7 +37,17 @@ from sparkmirror.storage.progress import PartitionState
 from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import MirroredPartition, plan_ranges
 from sparkmirror.verify.ranges import Sides, verify_range
-from tests.contract.copying import SOURCE, SYNCS, Bench, ProgressReports, remote, running, store, stored
+from tests.contract.copying import (
+    SOURCE,
+    SYNCS,
+    Bench,
+    ProgressReports,
+    message_fields,
+    remote,
+    running,
+    store,
+    stored,
+)
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, create_topic, delete_records, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
@@ -47,7 +57,7 @@ from tests.support.topic_reader import TopicReader
 from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
-Placed = tuple[int, bytes | None, bytes | None, tuple[int, int]]
+Placed = tuple[int, tuple[object, ...]]
 
 
 @pytest.fixture
@@ -64,12 +74,9 @@ def plan_of(bench: Bench, topic: str, **consumer: object) -> TaskPlan:
 
 
 def placed(cluster: AnyCluster, topic: str, *, read_committed: bool = True) -> list[Placed]:
-    """Each record with its offset and timestamp."""
+    """Each record with its offset."""
     with TopicReader(cluster.bootstrap_servers, topic, read_committed=read_committed) as reader:
-        return [
-            (record.offset() or 0, record.key(), record.value(), record.timestamp())
-            for record in reader.read(0)
-        ]
+        return [(record.offset() or 0, message_fields(record)) for record in reader.read(0)]
 
 
 def verified(bench: Bench, topic: str, *, preserves_offsets: bool) -> Comparison:
@@ -164,7 +171,11 @@ def sync_history(bench: Bench, topic: str, *, is_turned: bool = False) -> SyncHi
 
 
 def test_a_log_from_0_on_is_copied_as_it_is(bench: Bench, topic: str) -> None:
-    append(bench.source, topic, numbered(20))
+    append(bench.source, topic, numbered(19))
+    headers: list[tuple[str, str | bytes | None]] = [("name", b"value"), ("none", None)]
+    producer = confluent.Producer({"bootstrap.servers": bench.source.bootstrap_servers})
+    producer.produce(topic, b"19", b"with headers", partition=0, timestamp=WRITTEN_MS, headers=headers)
+    assert not producer.flush(WAIT_S)
     with running(plan_of(bench, topic)):
         await_same(bench, topic, 20)
         append(bench.source, topic, numbered(10, 20))

@@ -28,7 +28,7 @@ _CPU_S_PER_OFFSET: Final = 1.5e-7
 
 
 def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
-    """A finding for each of those that do not run yet, or go on with other offsets."""
+    """What becomes of the offsets of each."""
     preserves = preserves_offsets(survey.settings)
     translated = Counter(partition.topic for partition in survey.translated)
     shifted = Counter(partition.topic for partition in survey.shifted)
@@ -53,6 +53,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
                 f"sparkmirror offsets preserve makes {remote} anew with the source's offsets",
             )
         elif topic in survey.begun:
+            yield _running(survey, topic)
             yield from _gap(survey, topic)
             yield from _holes(survey, topic)
         elif remote in survey.filled and _goes_on_translated(survey):
@@ -70,6 +71,15 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
         else:
             yield _cost(survey, topic)
             yield from _holes(survey, topic)
+
+
+def _running(survey: FlowSurvey, topic: str) -> Finding:
+    """Who else writes there, and what is truncated, shows where it stopped."""
+    stopped = [error for at, error in survey.stopped.items() if at.topic == topic]
+    if not stopped:
+        return Finding(PRESERVED, Severity.NOTE, topic, "its offsets are preserved")
+    text = f"its offsets are preserved, but {counted(len(stopped), 'partition')} stopped: {stopped[0]}"
+    return Finding(PRESERVED, Severity.WARNS, topic, text)
 
 
 def _gap(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
