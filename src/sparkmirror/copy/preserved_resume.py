@@ -188,13 +188,15 @@ class PreservedResume:
             else:
                 start, end, target_start, target_end = (int(each) for each in offsets)  # type: ignore[arg-type]  # no error is among them
                 assert isinstance(claim, ProducerId)
-                bounds_of_both = Bounds(start, end), Bounds(target_start, target_end)
                 failback = migrations.failbacks.get(plan.source.topic)
-                if failback is None or failback.is_of_another_source(logs):
-                    found[plan.source] = _Found(claim, *bounds_of_both, logs)
-                else:
-                    accepted = failback.accepted(plan.source.partition, logs)
-                    found[plan.source] = _Found(claim, *bounds_of_both, logs, accepted, keeps_all=True)
+                found[plan.source] = _Found(
+                    claim,
+                    Bounds(start, end),
+                    Bounds(target_start, target_end),
+                    logs,
+                    0 if failback is None else failback.accepted(plan.source.partition, logs),
+                    keeps_all=failback is not None and not failback.is_of_another_source(logs),
+                )
         return found
 
     def _claim(
