@@ -5,7 +5,7 @@ See docs/decisions/0006.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -60,6 +60,8 @@ class _Found(NamedTuple):
     accepted: int = 0
     """Before this offset the target's log counts as written by this flow: see `Failback`."""
     keeps_all: bool = False
+    deleted_ids: Collection[bytes] = ()
+    """Of target topics that were deleted on purpose: this one is in their place."""
 
 
 class _Mismatch(NamedTuple):
@@ -196,6 +198,7 @@ class PreservedResume:
                     logs,
                     0 if failback is None else failback.accepted(plan.source.partition, logs),
                     keeps_all=failback is not None and not failback.is_of_another_source(logs),
+                    deleted_ids=migrations.deleted_ids(plan.source.topic),
                 )
         return found
 
@@ -215,7 +218,7 @@ class PreservedResume:
             return _Mismatch(f"{plan.target}: {what}")
         end, start = found.target.end, found.source.start
         on_recreated = self.plan.settings.reactions.on_topic_recreated
-        if on_recreated is OnTopicRecreated.FAIL and _is_made_anew(reason, found):
+        if on_recreated is OnTopicRecreated.FAIL and _is_unasked(reason, found):
             text = target_recreated(max(start, end)).text
             return KafkaError(
                 f"{plan.source}: {text}, if it may: on.topic.recreated is fail. Set it to record"
@@ -334,6 +337,16 @@ def _is_made_anew(reason: ResumeReason, found: _Found) -> bool:
     return position is not None and is_another(position.logs.target_id, found.logs.target_id)
 
 
+def _is_unasked(reason: ResumeReason, found: _Found) -> bool:
+    """Whether the topic was deleted by somebody else than the commands that make it anew."""
+    position = reason.position
+    return (
+        position is not None
+        and _is_made_anew(reason, found)
+        and position.logs.target_id not in found.deleted_ids
+    )
+
+
 def _is_unexplained(reason: ResumeReason, tail: Tail) -> bool:
     """What another attempt wrote shows once followers have it."""
     is_as_before = reason.position is not None and reason.position.producer == tail.state
@@ -356,7 +369,7 @@ def _position(
     copied = 0 if tail.last_record is None else tail.last_record + 1
     if _is_made_anew(reason, found):
         following = min(end, max(start, found.target.start, copied))
-        return following, target_recreated(following)
+        return following, target_recreated(following) if _is_unasked(reason, found) else None
     known = None if position is None else position.producer
     if known is not None and end < known.next_offset:
         return end, target_truncated(plan.target, end, known.next_offset, end)

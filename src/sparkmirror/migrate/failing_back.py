@@ -14,7 +14,6 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
-from sparkmirror.domain.incidents import OnTopicRecreated
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.metadata import Metadata
@@ -194,10 +193,6 @@ class TopicFailback:
             return f"{flow} does not copy {topic.original}: {why} ({flow}.topics)"
         if not preserves_offsets(settings)(topic.original):
             return f"{flow} does not preserve the offsets of {topic.original} ({flow}.offsets.preserve)"
-        if self.losses.deletes and settings.copying.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
-            return (
-                f"{flow}.on.topic.recreated=fail would stop it at topics that are made anew: set it to record"
-            )
         return None
 
     def _partitions(self, topics: Sequence[_Topic], source: Metadata) -> list[PartitionFailback]:

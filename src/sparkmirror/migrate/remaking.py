@@ -14,7 +14,6 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition, is_another
-from sparkmirror.domain.incidents import OnTopicRecreated
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_ID
@@ -134,11 +133,6 @@ class TopicRemaking:
             return (
                 f"{flow} does not preserve its offsets: set {flow}.offsets.preserve=true (and "
                 "offsets.preserve.topics, if that leaves it out), and restart the mirror"
-            )
-        if self._access.source.copying.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
-            return (
-                f"on.topic.recreated=fail would stop {flow} at the topic that is made anew: set "
-                f"{flow}.on.topic.recreated=record, and restart the mirror"
             )
         if not has_id:
             return f"{flow.target} has no topic ids (Kafka 2.8 has): delete it there by hand"

@@ -39,6 +39,14 @@ class Migrations:
     failbacks: Failbacks = field(default_factory=dict)
     remakes: Mapping[str, Begun] = field(default_factory=dict)
 
+    def deleted_ids(self, topic: str) -> Collection[bytes]:
+        """The ids of its copies that `failback` or `offsets preserve` have deleted, to be made anew."""
+        failback, begun = self.failbacks.get(topic), self.remakes.get(topic)
+        return [
+            *([] if failback is None else [failback.deleted_id]),
+            *([] if begun is None else [begun.remake.old_id]),
+        ]
+
 
 def migrations_of(records: Collection[LogRecord], owner: str) -> Migrations:
     """Of all records, or of the newest of each key, in the order in which they were written.
