@@ -29,6 +29,7 @@ from sparkmirror.migrate.topic_remakes import TopicRemake
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import read_migrations
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
+from sparkmirror.storage.progress import progress_topic
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, running
 from tests.support.broker_data import (
     append,
@@ -66,7 +67,8 @@ Placed = list[tuple[int, bytes | None]]
 @pytest.fixture(scope="module")
 def bench(real_bench: Bench) -> Bench:
     compacted = {"cleanup.policy": "compact"}
-    for cluster, name in ((real_bench.source, SYNCS), (real_bench.target, PRODUCER_IDS_TOPIC)):
+    at_target = ((real_bench.target, name) for name in (PRODUCER_IDS_TOPIC, progress_topic(SOURCE)))
+    for cluster, name in ((real_bench.source, SYNCS), *at_target):
         if name not in topics(cluster):
             create_topic(cluster.bootstrap_servers, name, config=compacted)
     return real_bench
@@ -104,7 +106,10 @@ def plan_of(bench: Bench, topic: str, *, preserves: bool) -> TaskPlan:
         plan = replace(plan, settings=replace(plan.settings, reactions=reactions))
     partitions = [replace(each, target_topic=topic, preserves_offsets=preserves) for each in plan.partitions]
     syncs = OffsetSyncPlan(connection(bench.source, alias=SOURCE), SYNCS, lag_max=0)
-    return replace(plan, partitions=tuple(partitions), offset_syncs=syncs, names_show_origin=False)
+    state = replace(plan.state, progress_topic=progress_topic(SOURCE))
+    return replace(
+        plan, partitions=tuple(partitions), offset_syncs=syncs, state=state, names_show_origin=False
+    )
 
 
 def transact(bench: Bench, topic: str, count: int) -> None:
@@ -273,6 +278,26 @@ def test_what_only_the_target_has_is_lost_only_if_the_user_says_so(
         await_value(
             lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
         )
+
+
+def test_a_partition_that_somebody_else_has_stopped_is_made_anew(
+    bench: Bench, topic: str, access: FlowAccess, groups: Groups
+) -> None:
+    with running(plan_of(bench, topic, preserves=True)):
+        await_value(
+            lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
+        )
+        commit(groups, topic, late=5)
+        append(bench.target, topic, [(b"somebody", b"else's")])
+        append(bench.source, topic, numbered(2, 7))
+        await_value(lambda: plan(access, topic).is_due, WAIT_S, lambda: "it has not stopped")
+        check = step(plan(access, topic), "check")
+        assert "1 record that others than near->far have written" in check.text
+        assert remake(access, topic, Accepted(deletes=True)).failure is None
+        await_value(
+            lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
+        )
+    assert committed(groups, topic, "late") == [Committed(5, "of late")]
 
 
 def test_a_copy_that_its_source_has_outrun_begins_anew_where_that_is_wanted(

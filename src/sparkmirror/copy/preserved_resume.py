@@ -33,6 +33,7 @@ from sparkmirror.domain.incidents import (
     target_recreated,
     target_truncated,
 )
+from sparkmirror.domain.preserving import REFUSED
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
@@ -382,6 +383,6 @@ def _settled(source: TopicPartition, outcome: _Outcome) -> Start | SparkmirrorEr
         case Beginning(_, at, start):
             return RetriableError(f"{source}: the target is filled from offset {at} to {start} next")
         case _Mismatch(what):
-            return KafkaError(f"offsets can't be preserved: {what}. {_REMEDY}")
+            return KafkaError(f"{REFUSED}: {what}. {_REMEDY}")
         case _:
             return outcome

@@ -4,7 +4,7 @@ The step that is due follows from a survey (`topic_remakes`). What brokers forge
 record in the migrations topic (`storage/remakes.py`). The copying is the flow's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -14,6 +14,7 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition, is_another
+from sparkmirror.domain.preserving import REFUSED
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_ID
@@ -71,6 +72,8 @@ class TopicRemaking:
         self._foreign = ForeignRecords(access.target_admin)
         self._own_ids = WriterDirectory(access.target_admin, access.source_admin)
         self._log = MigrationsLog.of(access)
+        self._remade: set[str] = set()
+        """Topics whose tasks have perhaps not reported yet that they go on."""
 
     def close(self) -> None:
         self._offsets.close()
@@ -89,8 +92,15 @@ class TopicRemaking:
         metadata = read_metadata(access.target_admin, {each.target_topic for each in partitions})
         self._offsets.read([each.source for each in partitions])
         ends = self._ends(partitions)
+        self._remade |= known.remakes.keys()
+        stopped = self._stopped({each.source.topic for each in partitions} - self._remade)
         by_topic = groupby(sorted(partitions, key=lambda it: it.source), key=lambda it: it.source.topic)
-        return [self._topic(topic, list(some), metadata, ends, known) for topic, some in by_topic]
+        return [self._topic(topic, list(some), metadata, ends, known, stopped) for topic, some in by_topic]
+
+    def _stopped(self, topics: Collection[str]) -> Collection[TopicPartition]:
+        """The partitions whose logs can have their source's offsets no more, as their tasks have reported."""
+        errors = self._offsets.errors() if topics else {}
+        return {at for at, error in errors.items() if at.topic in topics and error.startswith(REFUSED)}
 
     def _ends(self, partitions: Sequence[CopyPartition]) -> _Ends:
         source = ConsumerSettings(self._access.consumer.connection)
@@ -108,6 +118,7 @@ class TopicRemaking:
         metadata: Metadata,
         ends: _Ends,
         known: Migrations,
+        stopped: Collection[TopicPartition],
     ) -> TopicRemake:
         access, begun = self._access, known.remakes.get(topic)
         target_id = metadata.topic_ids.get(partitions[0].target_topic, b"")
@@ -115,7 +126,10 @@ class TopicRemaking:
         found = TopicRemake(
             access.flow,
             topic,
-            [self._partition(each, ends, target_id) for each in partitions],
+            [
+                self._partition(each, ends, target_id, is_stopped=each.source in stopped)
+                for each in partitions
+            ],
             target_id,
             None if begun is None else begun.remake,
             deletes=self._accepted.deletes,
@@ -138,7 +152,9 @@ class TopicRemaking:
             return f"{flow.target} has no topic ids (Kafka 2.8 has): delete it there by hand"
         return None
 
-    def _partition(self, each: CopyPartition, ends: _Ends, target_id: bytes) -> PartitionRemake:
+    def _partition(
+        self, each: CopyPartition, ends: _Ends, target_id: bytes, *, is_stopped: bool
+    ) -> PartitionRemake:
         start, end = (offsets[each.target] for offsets in ends.target)
         position = self._position(each.source, target_id)
         return PartitionRemake(
@@ -148,7 +164,7 @@ class TopicRemaking:
             ends.source[1][each.source] or 0,
             start,
             end,
-            is_same=position is not None and _is_same(position, end or 0),
+            is_same=position is not None and not is_stopped and _is_same(position, end or 0),
             is_begun=position is not None,
             was_begun=position is None and self._offsets.position(each.source) is not None,
         )
