@@ -168,3 +168,22 @@ def test_a_gap_that_takes_too_long_stops_the_partition_until_somebody_decides(
     partition.start()
     partition.run_until_stored(LONG_GAP + 19)
     assert_same(partition)
+
+
+@pytest.mark.parametrize("has_records", [True, False])
+def test_a_topic_that_is_made_anew_for_a_gap_begins_behind_it(
+    partition: OnePartition, *, has_records: bool
+) -> None:
+    preserving(partition, Preserving(fill_timeout_s=11.0, on_gap=OnGap.STOP))
+    partition.write(range(10))
+    end_transactions(partition, LONG_GAP)
+    if has_records:
+        partition.write(range(10, 20))
+    task = partition.start()
+    partition.run_for(QUIET_S)
+    partition.source.delete_before(10 + LONG_GAP)
+    replace_target(partition)
+    partition.run_for(2 * QUIET_S)
+    assert partition.stage.target.log(TARGET).start == 10 + LONG_GAP
+    assert_same(partition)
+    assert copy_of(task).error is None
