@@ -302,8 +302,11 @@ def _remembered(places: Sequence[GroupPlace], before: Remake | None) -> tuple[Re
 def _is_same(position: Position, target_end: int) -> bool:
     """Whether the target has the source's offsets: once it has fewer, they never meet again.
 
-    Java stores no run: its last record is the target's last one then.
+    Without a run, as behind a gap or before the first record, the next offsets of both sides tell. Java
+    stores none of the target: its last record is the target's last one then.
     """
     if position.is_translated:
         return False
-    return position.offset + 1 == target_end if position.run is None else position.run.shift == 0
+    if position.run is not None:
+        return position.run.shift == 0
+    return position.offset + 1 == (target_end if position.producer is None else position.producer.next_offset)
