@@ -16,6 +16,8 @@ from sparkmirror.cli.migrate.command import choose_flow
 from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.incidents import OnTopicRecreated, Reactions
+from sparkmirror.domain.preserving import OnGap, Preserving
 from sparkmirror.kafka.groups import Committed, Groups
 from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.promoting import Wanted
@@ -26,6 +28,7 @@ from sparkmirror.migrate.topic_remakes import TopicRemake
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import read_migrations
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
+from sparkmirror.storage.progress import progress_topic
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, running
 from tests.support.broker_data import (
     append,
@@ -62,7 +65,8 @@ Placed = list[tuple[int, bytes | None]]
 @pytest.fixture(scope="module")
 def bench(real_bench: Bench) -> Bench:
     compacted = {"cleanup.policy": "compact"}
-    for cluster, name in ((real_bench.source, SYNCS), (real_bench.target, PRODUCER_IDS_TOPIC)):
+    at_target = ((real_bench.target, name) for name in (PRODUCER_IDS_TOPIC, progress_topic(SOURCE)))
+    for cluster, name in ((real_bench.source, SYNCS), *at_target):
         if name not in topics(cluster):
             create_topic(cluster.bootstrap_servers, name, config=compacted)
     return real_bench
@@ -93,10 +97,17 @@ def access_to(bench: Bench, topic: str, folder: Path, added: str) -> FlowAccess:
 
 
 def plan_of(bench: Bench, topic: str, *, preserves: bool) -> TaskPlan:
+    """With preserved offsets it stops at topics that others than the command have deleted."""
     plan = bench.plan(TopicPartition(topic, 0), read_committed=True)
+    if preserves:
+        reactions = Reactions(on_topic_recreated=OnTopicRecreated.FAIL)
+        plan = replace(plan, settings=replace(plan.settings, reactions=reactions))
     partitions = [replace(each, target_topic=topic, preserves_offsets=preserves) for each in plan.partitions]
     syncs = OffsetSyncPlan(connection(bench.source, alias=SOURCE), SYNCS, lag_max=0)
-    return replace(plan, partitions=tuple(partitions), offset_syncs=syncs, names_show_origin=False)
+    state = replace(plan.state, progress_topic=progress_topic(SOURCE))
+    return replace(
+        plan, partitions=tuple(partitions), offset_syncs=syncs, state=state, names_show_origin=False
+    )
 
 
 def transact(bench: Bench, topic: str, count: int) -> None:
@@ -224,9 +235,11 @@ def test_an_interrupted_run_goes_on_with_what_it_remembers(
     commit(groups, topic, late=5)
     with closing(remaking_of(access, topic)) as remaking:
         assert not remaking.apply(remaking.survey()[0])
-    late = remake(access, topic, timeout_s=0.5)
-    assert late.failure is not None
-    assert "Does it run, with this file?" in late.failure
+    await_value(
+        lambda: "Does it run, with this file?" in str(remake(access, topic, timeout_s=0.5).failure),
+        WAIT_S,
+        lambda: str(plan(access, topic).steps()),
+    )
     with running(plan_of(bench, topic, preserves=True)):
         assert remake(access, topic).failure is None
     assert committed(groups, topic, "late") == [Committed(6, "of late")]
@@ -267,6 +280,49 @@ def test_what_only_the_target_has_is_lost_only_if_the_user_says_so(
         )
 
 
+def test_a_partition_that_somebody_else_has_stopped_is_made_anew(
+    bench: Bench, topic: str, access: FlowAccess, groups: Groups
+) -> None:
+    with running(plan_of(bench, topic, preserves=True)):
+        await_value(
+            lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
+        )
+        commit(groups, topic, late=5)
+        append(bench.target, topic, [(b"somebody", b"else's")])
+        append(bench.source, topic, numbered(2, 7))
+        await_value(lambda: plan(access, topic).is_due, WAIT_S, lambda: "it has not stopped")
+        check = step(plan(access, topic), "check")
+        assert "1 record that others than near->far have written" in check.text
+        assert remake(access, topic, Accepted(deletes=True)).failure is None
+        await_value(
+            lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
+        )
+    assert committed(groups, topic, "late") == [Committed(5, "of late")]
+
+
+def test_a_copy_that_its_source_has_outrun_begins_anew_where_that_is_wanted(
+    bench: Bench, topic: str, access: FlowAccess, groups: Groups
+) -> None:
+    """As where the mirror stood still for longer than the source's retention."""
+    plan_now = plan_of(bench, topic, preserves=True)
+    with running(plan_now):
+        await_value(
+            lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
+        )
+    commit(groups, topic, late=5)
+    append(bench.source, topic, numbered(100, 7))
+    delete_records(bench.source, topic, 90)
+    assert are_done(plan(access, topic).steps()), "the gap is filled, if nobody asks for more"
+    wanted = Accepted(deletes=True, recreates=True)
+    assert "1 of 1 partition end on far before near begins" in step(plan(access, topic, wanted), "check").text
+    stopping = Preserving(fill_timeout_s=0.0, on_gap=OnGap.STOP)
+    with running(replace(plan_now, settings=replace(plan_now.settings, preserving=stopping))):
+        assert remake(access, topic, wanted).failure is None
+    assert both(bench, topic)[0] == both(bench, topic)[1]
+    assert [offset for offset, _ in both(bench, topic)[1]] == list(range(90, 108)), "without a gap"
+    assert committed(groups, topic, "late") == [Committed(90, "of late")]
+
+
 def test_groups_with_members_are_waited_for(bench: Bench, topic: str, access: FlowAccess) -> None:
     mirror(bench, topic)
     settings = {"bootstrap.servers": bench.target.bootstrap_servers, "group.id": group_of(topic, "busy")}
@@ -292,8 +348,11 @@ def test_a_flow_that_goes_on_as_before_is_told(bench: Bench, topic: str, access:
     """As where the mirror was not restarted with the file: it copies what comes next only."""
     mirror(bench, topic)
     with running(plan_of(bench, topic, preserves=False)):
-        late = remake(access, topic, timeout_s=1)
-        assert "Does it run, with this file?" in str(late.failure)
+        await_value(
+            lambda: "Does it run, with this file?" in str(remake(access, topic, timeout_s=1).failure),
+            WAIT_S,
+            lambda: str(plan(access, topic).steps()),
+        )
         append(bench.source, topic, numbered(2, 7))
         result = remake(access, topic)
     assert "with other offsets: restart it with this file" in str(result.failure)

@@ -58,7 +58,7 @@ from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
 from tests.support.proxy import Api, Disruption, Moment, proxied
-from tests.support.topic_reader import await_leaders
+from tests.support.topic_reader import TopicReader, await_leaders
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.transactions"
@@ -281,6 +281,22 @@ def test_committed_records_are_visible_and_aborted_ones_are_not(side: Side, begi
     for partition in (first, second):
         side.await_committed(partition, [*numbered(2), *numbered(2, 4)])
         assert side.seen(partition, "read_uncommitted") == numbered(6)
+
+
+def test_records_count_behind_a_marker_that_takes_the_next_offset(side: Side, begin: Begin) -> None:
+    """So a log without gaps can't be copied in transactions to the same offsets (docs/decisions/0006)."""
+    transactions, partition = begin("contract.offsets"), side.partition()
+    producer = transactions.init()
+    for number in range(2):
+        transactions.add([partition])
+        sequence = 0 if side.version == 2 else 3 * number
+        assert side.produce(transactions, producer, partition, numbered(3, 3 * number), sequence) == NONE
+        assert side.seen(partition, "read_committed") == numbered(3 * number)
+        producer = transactions.end(commit=True)
+        side.await_committed(partition, numbered(3 + 3 * number))
+    with TopicReader(side.cluster.bootstrap_servers, TOPIC, read_committed=True) as reader:
+        offsets = [record.offset() for record in reader.read(partition.partition)]
+    assert offsets == [0, 1, 2, 4, 5, 6]
 
 
 def test_sequences_restart_under_version_2_only(side: Side, begin: Begin) -> None:

@@ -16,7 +16,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.storage.attempts import owner_of
-from sparkmirror.storage.failbacks import read_failbacks
+from sparkmirror.storage.migrations import read_migrations
 from tests.support.broker_data import append, create_topic, end_offsets, numbered, topics
 from tests.support.connections import connection
 from tests.support.mirror import COMMAND, Mirror, running_mirror
@@ -113,7 +113,7 @@ def test_a_failback_that_is_killed_at_each_stage_ends_with_equal_logs(sides: Sid
         command = [COMMAND, "failback", *flow, "--delete", "--keep-aside", ASIDE]
         killed_when(lambda: kept(old) > 0, command)
         killed_when(lambda: kept(old) > OWN, command)
-        killed_when(lambda: read_failbacks(connection(old), Alias("new"), OWNER).get(TOPIC), command)
+        killed_when(lambda: TOPIC in read_migrations(connection(old), Alias("new"), OWNER).failbacks, command)
         for process in mirror.processes():
             process.send_signal(signal.SIGKILL)
         mirror.wait(timeout_s=10)

@@ -11,7 +11,16 @@ from kafka_connect import KafkaConnect  # type: ignore[import-untyped] # it says
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
-from tests.support.broker_data import append, create_topic, keyed, latest, numbered, topics
+from tests.support.broker_data import (
+    append,
+    create_topic,
+    delete_records,
+    keyed,
+    latest,
+    numbered,
+    records,
+    topics,
+)
 from tests.support.waiting import await_value
 from tests.system.connect_node import (
     CHECKPOINT,
@@ -338,6 +347,29 @@ def test_a_third_party_client_works(
     assert validated["error_count"] == 0
     client.delete_all_connectors(pattern=both)
     assert client.list_connectors(pattern=both) == []
+
+
+def placed(cluster: LocalCluster, topic: str) -> list[tuple[int | None, object]]:
+    return [(record.offset(), record.value()) for record in records(cluster, topic)]
+
+
+def test_a_connector_preserves_offsets(
+    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
+) -> None:
+    source, target = clusters
+    topic, copied = "worker.kept", f"{ALIASES[0]}.worker.kept"
+    create_topic(source.bootstrap_servers, topic)
+    append(source, topic, numbered(50))
+    delete_records(source, topic, 40)
+    preserving = {"offsets_preserve": "true", "heartbeats_replication_enabled": "false"}
+    copying.put("mm2-kept", config(SOURCE, clusters, topics=topic, **preserving))
+    await_value(
+        lambda: copied in topics(target) and placed(target, copied) == placed(source, topic),
+        COPY_TIMEOUT_S,
+        copying.log_text,
+    )
+    assert [offset for offset, _ in placed(target, copied)] == list(range(40, 50))
+    assert copying.ask("DELETE", "/connectors/mm2-kept").status == 204
 
 
 def test_a_deleted_connector_leaves_nothing_in_the_topics(

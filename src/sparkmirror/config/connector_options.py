@@ -94,8 +94,9 @@ OWN_SOURCE: Final = Definition(
             "must be empty at first, and nobody else may write to them. Offsets without a record are filled "
             "with control markers, which consumers never see; what is before a source that starts later than "
             "0 with empty records, which are deleted before the first record is copied. Needs "
-            "enable.idempotence, auto.offset.reset=earliest, no transactions of the mirror's own, and on the "
-            "target WRITE on transactional ids that begin with sparkmirror-, READ and DELETE on the topics.",
+            "enable.idempotence, auto.offset.reset=earliest, and on the target WRITE on transactional ids "
+            "that begin with sparkmirror-, READ and DELETE on the topics. Also with "
+            "exactly.once.source.support=enabled: records are copied exactly once, without transactions.",
         ),
         Option(
             "offsets.preserve.topics",

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple, TypeVar
 
@@ -23,7 +23,7 @@ from sparkmirror.connectors.connector_settings import (
     mirror_source_settings,
 )
 from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
-from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.connectors.source import PRESERVED_TOPICS, MirrorSourceSettings
 from sparkmirror.domain.client_settings import (
     ConnectionSettings,
     ConsumerSettings,
@@ -170,18 +170,31 @@ def source_config(
         transactions=transaction_settings(worker, worker_properties, connector),
         admin_plugins=admin_plugins(connector, settings.flow),
     )
-    if settings.preserved_topics is not None:
-        _check_preserving(connector, config)
-    return config
+    return config if settings.preserved_topics is None else _preserving(connector, config)
+
+
+def _preserving(connector: Properties, config: SourceConfig) -> SourceConfig:
+    """Without transactions, whose commits take offsets: the log's end is the position (docs/decisions/0006).
+
+    Raises ConfigError for what does not go together with preserved offsets.
+    """
+    _check_preserving(connector, config)
+    if config.transactions is None:
+        return config
+    _log.info(
+        "%s: offsets.preserve copies each record exactly once without transactions, whose commits take "
+        "offsets: consumers that read committed records see all of it, whatever becomes of the mirror",
+        config.settings.flow,
+    )
+    return replace(config, transactions=None)
 
 
 def _check_preserving(connector: Properties, config: SourceConfig) -> None:
-    """Raises ConfigError with what does not go together with preserved offsets."""
     reason: str | None = None
-    if config.transactions is not None:
+    if config.transactions is not None and not config.settings.preserves_all:
         reason = (
-            "each commit of a transaction takes an offset: not with exactly.once.source.support=enabled. "
-            "Without it records are copied exactly once, too"
+            "is for all topics or none with exactly.once.source.support=enabled, since topics whose offsets "
+            f"are preserved are copied exactly once without transactions: remove {PRESERVED_TOPICS}"
         )
     elif not config.producers[0].idempotent:
         reason = "needs sequences: not with enable.idempotence=false, acks other than all, or retries=0"

@@ -88,6 +88,11 @@ class MirrorSourceSettings:
     """Regexes of the topics whose offsets are preserved; None for no topic."""
 
     @property
+    def preserves_all(self) -> bool:
+        """Whether the offsets of every topic are preserved."""
+        return self.preserved_topics == (".*",)
+
+    @property
     def names_show_origin(self) -> bool:
         """Whether the opposite flow sees by names what it must not mirror back."""
         return names_show_origin(self.policy, self.flow.source)

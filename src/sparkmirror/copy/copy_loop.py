@@ -139,7 +139,7 @@ class CopyLoop:
             return
         self.pipeline.check_buffer()
         self.pipeline.renew()
-        self.pipeline.gaps.check_starts()
+        self.pipeline.gaps.check()
         write = self._state.collect(self._copies(), self._loop.time(), self.pipeline.load())
         if write is not None:
             self._writing = self._loop.run_in_executor(None, write)

@@ -7,8 +7,9 @@ partitions that wait at the time; then what is held goes on. Also where the sour
 
 import asyncio
 import logging
+import random
 import threading
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,11 +21,20 @@ from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.log_start_watch import LogStartWatch
 from sparkmirror.copy.partition_copy import PartitionCopy
-from sparkmirror.copy.partition_events import Event, Fenced, OffsetMismatch, SequenceLost, Start, WriteFailed
+from sparkmirror.copy.partition_events import (
+    Event,
+    Fenced,
+    OffsetMismatch,
+    SequenceLost,
+    Start,
+    TargetBatchFailed,
+    TargetRecreated,
+)
 from sparkmirror.domain.errors import FencedError, KafkaError, SparkmirrorError
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.incidents import offset_gap, offset_mismatch, offset_taken
 from sparkmirror.domain.preserving import LONG_GAP_S, MARKERS_PER_S
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.control_markers import ControlMarkers, Gap, WrongEndError
 
 _log = logging.getLogger(__name__)
@@ -32,9 +42,11 @@ _log = logging.getLogger(__name__)
 _RESTARTING: Final = frozenset({Phase.WAITING, Phase.RESOLVING, Phase.RETRYING, Phase.FENCED, Phase.STOPPED})
 """What was under way before does not count in these."""
 
+_WITHOUT_MARKERS: Final = _RESTARTING | {Phase.FAILED}
+
 _GAP_REMEDY: Final = (
-    "set it to wait; or, if the source's log starts behind them, delete the target topic: it is made anew "
-    "from there on, without what only the target still has"
+    "set it to wait; or, if the source's log starts behind them, let sparkmirror offsets preserve --recreate "
+    "make the target topic anew from there on, without what only the target still has"
 )
 
 
@@ -60,7 +72,7 @@ class _Writing:
         state = self.copy.producer
         return (
             state is not None
-            and self.copy.state.phase not in _RESTARTING
+            and self.copy.state.phase not in _WITHOUT_MARKERS
             and state.next_offset == self.end < self.gap_end
         )
 
@@ -136,8 +148,13 @@ class GapFilling:
         if writing := self._writings.get(copy.plan.source):
             writing.end = copy.written_end
 
-    def check_starts(self) -> None:
-        """Look now and then, in the background, whether logs start where they should. Once a second."""
+    def check(self) -> None:
+        """Look now and then, in the background, whether logs start where they should. Once a second.
+
+        And fill gaps of which no record reminds.
+        """
+        for writing in self._writings.values():
+            self._fill_soon(writing)
         is_free = self._checking is None or self._checking.done()
         if is_free and self._starts.is_due(self._loop.time()):
             self._checking = self._loop.run_in_executor(None, self._starts.check)
@@ -161,9 +178,12 @@ class GapFilling:
         try:
             while due := {at: each for at, each in self._writings.items() if each.is_due}:
                 gaps = {at: self._gap(at, each) for at, each in due.items()}
-                allowed = {at: gap for at, gap in gaps.items() if self._is_allowed(due[at], gap)}
+                refused = {at: error for at, gap in gaps.items() if (error := self._refusal(due[at], gap))}
+                if refused:
+                    await self._leave(refused)
+                allowed = {at: gap for at, gap in gaps.items() if at not in refused}
                 if not allowed:
-                    return
+                    continue
                 results = await self._loop.run_in_executor(None, self._filled, list(allowed.values()))
                 for at, gap in allowed.items():
                     writing, result = due[at], results[gap.partition]
@@ -194,7 +214,7 @@ class GapFilling:
             is_fenced=writing.is_own,
         )
 
-    def _is_allowed(self, writing: _Writing, gap: Gap) -> bool:
+    def _refusal(self, writing: _Writing, gap: Gap) -> KafkaError | None:
         """A long gap is said, once, and filled if the user wants to wait."""
         count, preserving = gap.end - gap.begin, self._plan.settings.preserving
         cost_s = count / MARKERS_PER_S
@@ -205,9 +225,26 @@ class GapFilling:
             writing.copy.note(incident)
         if preserving.stops_at(cost_s):
             text = f"{gap.partition}: {offset_gap(gap.begin, gap.end - 1, cost_s).text}: {_GAP_REMEDY}"
-            self._report(writing.copy.plan.source, WriteFailed(KafkaError(text)))
-            return False
-        return True
+            return KafkaError(text)
+        return None
+
+    async def _leave(self, refused: Mapping[TopicPartition, KafkaError]) -> None:
+        """To a person, who may have made the topic anew by now."""
+        topics = {self._writings[at].copy.plan.target_topic for at in refused}
+        ids = await self._loop.run_in_executor(None, self._topic_ids, topics)
+        for at, error in refused.items():
+            writing = self._writings.get(at)
+            if writing is None or not writing.is_due:
+                continue
+            target_id = ids.get(writing.copy.plan.target_topic, b"")
+            is_anew = is_another(writing.copy.logs.target_id, target_id)
+            self._report(at, TargetRecreated() if is_anew else TargetBatchFailed(error, random.random()))
+
+    def _topic_ids(self, topics: Collection[str]) -> Mapping[str, bytes]:
+        try:
+            return read_metadata(self._plan.producer.connection, topics).topic_ids
+        except SparkmirrorError:
+            return {}
 
     def _settle(self, writing: _Writing, gap: Gap, result: int | SparkmirrorError) -> None:
         source = writing.copy.plan.source

@@ -1,5 +1,6 @@
 """What both logs of a partition say whose offsets are preserved, and what follows from it: pure."""
 
+from collections.abc import Collection
 from typing import NamedTuple
 
 from sparkmirror.batches.producer import ProducerId
@@ -7,7 +8,13 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.partition_events import ResumeReason
 from sparkmirror.copy.preserved_tail import Bounds, Tail, Writers
 from sparkmirror.domain.ids import LogIdentity, is_another
-from sparkmirror.domain.incidents import Incident, batch_skipped, records_lost, target_truncated
+from sparkmirror.domain.incidents import (
+    Incident,
+    batch_skipped,
+    records_lost,
+    target_recreated,
+    target_truncated,
+)
 
 
 class Found(NamedTuple):
@@ -20,6 +27,8 @@ class Found(NamedTuple):
     accepted: int = 0
     """Before this offset the target's log counts as written by this flow: see `Failback`."""
     keeps_all: bool = False
+    deleted_ids: Collection[bytes] = ()
+    """Of target topics that were deleted on purpose: this one is in their place."""
 
 
 class Known(NamedTuple):
@@ -69,7 +78,7 @@ def mismatch(known: Known, tail: Tail) -> str | None:
 def writers(reason: ResumeReason, found: Found) -> Writers:
     """Java MM2, too, keeps offsets where none is missing: its position is then that of the last record."""
     position, own = reason.position, found.claimed
-    if position is None or is_another(position.logs.target_id, found.logs.target_id):
+    if position is None or _is_made_anew(reason, found):
         return Writers(own, {own.id}, found.accepted)
     if position.producer is None:
         is_java = position.offset + 1 == found.target.end
@@ -92,6 +101,22 @@ def _is_new(reason: ResumeReason, found: Found) -> bool:
     return is_another(reason.position.logs.source_id, found.logs.source_id)
 
 
+def _is_made_anew(reason: ResumeReason, found: Found) -> bool:
+    """Whether the target topic is another than the one with the last position."""
+    position = reason.position
+    return position is not None and is_another(position.logs.target_id, found.logs.target_id)
+
+
+def is_unasked(reason: ResumeReason, found: Found) -> bool:
+    """Whether the topic was made anew by somebody else than the commands that do so."""
+    position = reason.position
+    return (
+        position is not None
+        and _is_made_anew(reason, found)
+        and position.logs.target_id not in found.deleted_ids
+    )
+
+
 def is_unexplained(reason: ResumeReason, tail: Tail) -> bool:
     """What another attempt wrote shows once followers have it."""
     is_as_before = reason.position is not None and reason.position.producer == tail.state
@@ -111,10 +136,12 @@ def next_position(
         return skipped.last + 1, batch_skipped(skipped.first, skipped.last, skipped.error)
     if end < start:
         return start, records_lost(end, start)
-    known = None if position is None else position.producer
-    is_same = position is not None and not is_another(position.logs.target_id, found.logs.target_id)
-    if known is not None and is_same and end < known.next_offset:
-        return end, target_truncated(plan.target, end, known.next_offset, end)
     copied = 0 if tail.last_record is None else tail.last_record + 1
+    if _is_made_anew(reason, found):
+        following = min(end, max(start, found.target.start, copied))
+        return following, target_recreated(following) if is_unasked(reason, found) else None
+    known = None if position is None else position.producer
+    if known is not None and end < known.next_offset:
+        return end, target_truncated(plan.target, end, known.next_offset, end)
     done = 0 if position is None else position.offset + 1
     return min(end, max(start, found.target.start, copied, done)), None

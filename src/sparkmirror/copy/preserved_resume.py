@@ -5,7 +5,7 @@ See docs/decisions/0006.
 """
 
 import logging
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -19,6 +19,7 @@ from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.preserved_findings import (
     Found,
     Known,
+    is_unasked,
     is_unexplained,
     logs_read,
     mismatch,
@@ -35,15 +36,18 @@ from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import (
     IncidentKind,
     OnDataLoss,
+    OnTopicRecreated,
+    target_recreated,
 )
+from sparkmirror.domain.preserving import REFUSED
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.fencing import Fencing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.partition_reader import TOGETHER_MAX, SpanReader
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import owner_of
-from sparkmirror.storage.failbacks import read_failbacks
-from sparkmirror.storage.promotions import promoted, read_promotions
+from sparkmirror.storage.migrations import Migrations, read_migrations
+from sparkmirror.storage.promotions import promoted
 
 _log = logging.getLogger(__name__)
 
@@ -100,29 +104,6 @@ class PreservedResume:
         Where others can start, those whose beginnings take long to fill come with the next call. Raises
         KafkaError when no partition can start.
         """
-        known = self._promoted(reasons)
-        left = {at: reason for at, reason in reasons.items() if at not in known}
-        if not left:
-            return known
-        found = self._starts(left)
-        # A promotion is recorded before it claims the partitions: who claims later than it sees the record.
-        return {**found, **known, **self._promoted(left)}
-
-    def _promoted(self, sources: Collection[TopicPartition]) -> Mapping[TopicPartition, SparkmirrorError]:
-        found = read_promotions(self.plan.state.connection, self.plan.flow.source, self._owner)
-        return promoted(found, sources)
-
-    @property
-    def _target(self) -> ConsumerSettings:
-        return ConsumerSettings(self.plan.producer.connection)
-
-    @property
-    def _owner(self) -> str:
-        return owner_of(self.plan.state.positions_topic, self.plan.connector)
-
-    def _starts(
-        self, reasons: Mapping[TopicPartition, ResumeReason]
-    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
         translated = {at: reasons[at] for at in self.translated.known(reasons)}
         kept = {at: reason for at, reason in reasons.items() if at not in translated}
         outcomes = self._filled(kept)
@@ -132,8 +113,28 @@ class PreservedResume:
         write_dead_letters(self.plan, [reason.skipped for reason in kept.values() if reason.skipped])
         return {
             **{source: _settled(source, outcomes[source]) for source in kept},
-            **self.translated.starts(translated, mismatches),
+            **self._translated(translated, mismatches),
         }
+
+    @property
+    def _target(self) -> ConsumerSettings:
+        return ConsumerSettings(self.plan.producer.connection)
+
+    def _translated(
+        self, reasons: Mapping[TopicPartition, ResumeReason], mismatches: Mapping[TopicPartition, str]
+    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
+        if not reasons:
+            return {}
+        starts = self.translated.starts(reasons, mismatches)
+        return {**starts, **promoted(self._migrations().promotions, reasons)}
+
+    def _migrations(self) -> Migrations:
+        """To be read behind the claims.
+
+        A promotion is recorded before it claims the partitions: who claims later than it sees the record.
+        """
+        owner = owner_of(self.plan.state.positions_topic, self.plan.connector)
+        return read_migrations(self.plan.state.connection, self.plan.flow.source, owner)
 
     def _filled(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Mapping[TopicPartition, _Outcome]:
         """As they are found; behind their beginnings, where these are short or nothing else can start."""
@@ -202,7 +203,8 @@ class PreservedResume:
         source_topics = read_metadata(consumer.connection, {plan.source.topic for plan in plans})
         target_topics = read_metadata(target.connection, {plan.target_topic for plan in plans})
         claims = self._claim(sources)
-        failbacks = read_failbacks(self.plan.state.connection, self.plan.flow.source, self._owner)
+        migrations = self._migrations()
+        refusals = promoted(migrations.promotions, sources)
         self.cycles.record(claim.id for claim in claims.values() if isinstance(claim, ProducerId))
         uncommitted = ConsumerSettings(consumer.connection)
         bounds = [
@@ -215,7 +217,8 @@ class PreservedResume:
         for plan in plans:
             claim = claims[plan.source]
             offsets = [each[plan.source if at < 2 else plan.target] for at, each in enumerate(bounds)]
-            error = next((each for each in (claim, *offsets) if isinstance(each, SparkmirrorError)), None)
+            results = (refusals.get(plan.source), claim, *offsets)
+            error = next((each for each in results if isinstance(each, SparkmirrorError)), None)
             logs = LogIdentity(
                 source_id=source_topics.topic_ids.get(plan.source.topic, b""),
                 target_id=target_topics.topic_ids.get(plan.target_topic, b""),
@@ -225,13 +228,16 @@ class PreservedResume:
             else:
                 start, end, target_start, target_end = (int(each) for each in offsets)  # type: ignore[arg-type]  # no error is among them
                 assert isinstance(claim, ProducerId)
-                bounds_of_both = Bounds(start, end), Bounds(target_start, target_end)
-                failback = failbacks.get(plan.source.topic)
-                if failback is None or failback.is_of_another_source(logs):
-                    found[plan.source] = Found(claim, *bounds_of_both, logs)
-                else:
-                    accepted = failback.accepted(plan.source.partition, logs)
-                    found[plan.source] = Found(claim, *bounds_of_both, logs, accepted, keeps_all=True)
+                failback = migrations.failbacks.get(plan.source.topic)
+                found[plan.source] = Found(
+                    claim,
+                    Bounds(start, end),
+                    Bounds(target_start, target_end),
+                    logs,
+                    0 if failback is None else failback.accepted(plan.source.partition, logs),
+                    keeps_all=migrations.keeps_all(plan.source.topic, logs),
+                    deleted_ids=migrations.deleted_ids(plan.source.topic),
+                )
         return found
 
     def _claim(
@@ -250,6 +256,12 @@ class PreservedResume:
         if what is not None:
             return _Mismatch(f"{plan.target}: {what}")
         end, start = found.target.end, found.source.start
+        on_recreated = self.plan.settings.reactions.on_topic_recreated
+        if on_recreated is OnTopicRecreated.FAIL and is_unasked(reason, found):
+            text = target_recreated(max(start, end)).text
+            return KafkaError(
+                f"{plan.source}: {text}, if it may: on.topic.recreated is fail. Set it to record"
+            )
         if tail.is_filler and end < start:
             return Beginning(found.claimed.id, end, start)
         log_start = self._hide_filler(known, logs)
@@ -300,6 +312,6 @@ def _settled(source: TopicPartition, outcome: _Outcome) -> Start | SparkmirrorEr
         case Beginning(_, at, start):
             return RetriableError(f"{source}: the target is filled from offset {at} to {start} next")
         case _Mismatch(what):
-            return KafkaError(f"offsets can't be preserved: {what}. {_REMEDY}")
+            return KafkaError(f"{REFUSED}: {what}. {_REMEDY}")
         case _:
             return outcome

@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Annotated, NamedTuple
 
 from sparkmirror.domain.option_fields import FromOption
+from sparkmirror.domain.preserving import REFUSED
 
 
 class OnDataLoss(Enum):
@@ -195,7 +196,7 @@ def offsets_translated(what: str, position: int) -> Incident:
     """`position` is the next upstream offset to copy."""
     return Incident(
         IncidentKind.OFFSETS_TRANSLATED,
-        f"offsets can't be preserved: {what}. From offset {position} on they are translated "
+        f"{REFUSED}: {what}. From offset {position} on they are translated "
         "(offsets.on.mismatch), until the target topic is deleted and made anew",
     )
 

@@ -18,6 +18,8 @@ MARKER_BYTES: Final = 78
 """In the log; a cleaner leaves 61 of them, the header."""
 LONG_GAP_S: Final = 10.0
 """A gap that takes longer is said."""
+REFUSED: Final = "offsets can't be preserved"
+"""How errors begin that say why a target's log can't have its source's offsets from somewhere on."""
 
 
 class OnGap(Enum):

@@ -4,7 +4,7 @@ The step that is due follows from a survey (`topic_remakes`). What brokers forge
 record in the migrations topic (`storage/remakes.py`). The copying is the flow's.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -14,6 +14,7 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition, is_another
+from sparkmirror.domain.preserving import REFUSED
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_ID
@@ -40,10 +41,14 @@ from sparkmirror.storage.remakes import Remake, Remembered, remake_record
 
 @dataclass(frozen=True, slots=True)
 class Accepted:
-    """Losses that the user accepts: of records, and of groups' places."""
+    """Losses that the user accepts: of records, and of groups' places.
+
+    `recreates`: rather than to fill gaps before the sources' starts.
+    """
 
     deletes: bool = False
     leave_untranslated: bool = False
+    recreates: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +72,8 @@ class TopicRemaking:
         self._foreign = ForeignRecords(access.target_admin)
         self._own_ids = WriterDirectory(access.target_admin, access.source_admin)
         self._log = MigrationsLog.of(access)
+        self._remade: set[str] = set()
+        """Topics whose tasks have perhaps not reported yet that they go on."""
 
     def close(self) -> None:
         self._offsets.close()
@@ -85,8 +92,15 @@ class TopicRemaking:
         metadata = read_metadata(access.target_admin, {each.target_topic for each in partitions})
         self._offsets.read([each.source for each in partitions])
         ends = self._ends(partitions)
+        self._remade |= known.remakes.keys()
+        stopped = self._stopped({each.source.topic for each in partitions} - self._remade)
         by_topic = groupby(sorted(partitions, key=lambda it: it.source), key=lambda it: it.source.topic)
-        return [self._topic(topic, list(some), metadata, ends, known) for topic, some in by_topic]
+        return [self._topic(topic, list(some), metadata, ends, known, stopped) for topic, some in by_topic]
+
+    def _stopped(self, topics: Collection[str]) -> Collection[TopicPartition]:
+        """The partitions whose logs can have their source's offsets no more, as their tasks have reported."""
+        errors = self._offsets.errors() if topics else {}
+        return {at for at, error in errors.items() if at.topic in topics and error.startswith(REFUSED)}
 
     def _ends(self, partitions: Sequence[CopyPartition]) -> _Ends:
         source = ConsumerSettings(self._access.consumer.connection)
@@ -104,6 +118,7 @@ class TopicRemaking:
         metadata: Metadata,
         ends: _Ends,
         known: Migrations,
+        stopped: Collection[TopicPartition],
     ) -> TopicRemake:
         access, begun = self._access, known.remakes.get(topic)
         target_id = metadata.topic_ids.get(partitions[0].target_topic, b"")
@@ -111,11 +126,15 @@ class TopicRemaking:
         found = TopicRemake(
             access.flow,
             topic,
-            [self._partition(each, ends, target_id) for each in partitions],
+            [
+                self._partition(each, ends, target_id, is_stopped=each.source in stopped)
+                for each in partitions
+            ],
             target_id,
             None if begun is None else begun.remake,
             deletes=self._accepted.deletes,
             leave_untranslated=self._accepted.leave_untranslated,
+            recreates=self._accepted.recreates,
             obstacle=self._obstacle(topic, known.promotions, has_id=bool(target_id) or not is_there),
         )
         return found if found.obstacle is not None else self._with_details(found)
@@ -133,7 +152,9 @@ class TopicRemaking:
             return f"{flow.target} has no topic ids (Kafka 2.8 has): delete it there by hand"
         return None
 
-    def _partition(self, each: CopyPartition, ends: _Ends, target_id: bytes) -> PartitionRemake:
+    def _partition(
+        self, each: CopyPartition, ends: _Ends, target_id: bytes, *, is_stopped: bool
+    ) -> PartitionRemake:
         start, end = (offsets[each.target] for offsets in ends.target)
         position = self._position(each.source, target_id)
         return PartitionRemake(
@@ -143,7 +164,7 @@ class TopicRemaking:
             ends.source[1][each.source] or 0,
             start,
             end,
-            is_same=position is not None and _is_same(position, end or 0),
+            is_same=position is not None and not is_stopped and _is_same(position, end or 0),
             is_begun=position is not None,
             was_begun=position is None and self._offsets.position(each.source) is not None,
         )
@@ -180,8 +201,8 @@ class TopicRemaking:
             known = None if position is None else position.producer
             own = {*self._own_ids.from_target(), *(() if known is None else [known.producer.id])}
             foreign = self._foreign.count(LogSpan(each.target, start, end), own)
-        older: int | None = 0
-        if each.source_start and start < end:
+        older: int | None = end - start if each.is_outrun else 0
+        if each.source_start and start < end and not each.is_outrun:
             first = self._offsets.place(each.source, each.source_start)
             older = None
             if first is not None and first.behind_max is not None:
@@ -281,8 +302,11 @@ def _remembered(places: Sequence[GroupPlace], before: Remake | None) -> tuple[Re
 def _is_same(position: Position, target_end: int) -> bool:
     """Whether the target has the source's offsets: once it has fewer, they never meet again.
 
-    Java stores no run: its last record is the target's last one then.
+    Without a run, as behind a gap or before the first record, the next offsets of both sides tell. Java
+    stores none of the target: its last record is the target's last one then.
     """
     if position.is_translated:
         return False
-    return position.offset + 1 == target_end if position.run is None else position.run.shift == 0
+    if position.run is not None:
+        return position.run.shift == 0
+    return position.offset + 1 == (target_end if position.producer is None else position.producer.next_offset)

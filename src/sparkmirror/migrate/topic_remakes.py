@@ -1,7 +1,8 @@
 """Derives the steps that make a mirrored topic anew with its source's offsets, from what both clusters hold.
 
 Kafka renames no topic, and moves no log: the topic on the target is deleted, and the flow copies all of its
-source again. What only the target still has is lost, so it is said before.
+source again. What only the target still has is lost, so it is said before. The same is done, where that is
+wanted, instead of filling what retention has taken from the source before it was copied.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,6 +47,11 @@ class PartitionRemake:
         return not self.was_begun and (self.target_end or 0) > self.source_start
 
     @property
+    def is_outrun(self) -> bool:
+        """Whether retention has taken from the source what comes next: a gap, in which markers are due."""
+        return self.is_same and (self.target_end or 0) < self.source_start
+
+    @property
     def has_begun_anew(self) -> bool:
         """Whether the beginning stands, and behind it is what the source has: its records, or nothing."""
         if self.target_start is None or self.target_start < self.source_start:
@@ -76,7 +82,8 @@ class TopicRemake:
 
     `target_id` is empty while the topic is missing. `groups` are those with offsets in it on the target;
     `active` the names of those of them, or of those remembered, that have members. `deletes` accepts losses,
-    `leave_untranslated` groups whose places can't be told.
+    `leave_untranslated` groups whose places can't be told. `recreates` wants no markers in gaps before the
+    source's start.
     """
 
     flow: Flow
@@ -89,6 +96,7 @@ class TopicRemake:
     size_bytes: int | None = None
     deletes: bool = False
     leave_untranslated: bool = False
+    recreates: bool = False
     obstacle: str | None = None
 
     @property
@@ -96,7 +104,7 @@ class TopicRemake:
         """Whether the topic must be deleted on the target."""
         if self.remake is not None:
             return self.remake.old_id == self.target_id
-        return any(each.is_other for each in self.partitions)
+        return any(each.is_other or (self.recreates and each.is_outrun) for each in self.partitions)
 
     @property
     def is_missing(self) -> bool:
@@ -123,12 +131,15 @@ class TopicRemake:
             text = "is being made anew" if self.remake is not None else f"has the offsets of {source}"
             return Step("check", StepState.DONE, f"{self.topic}, with {count}, {text}")
         others = sum(each.is_other for each in self.partitions)
+        outrun = sum(each.is_outrun for each in self.partitions)
+        found = [f"{others:,} of {count} have other offsets on {target}"] if others else []
+        found += [f"{outrun:,} of {count} end on {target} before {source} begins"] if outrun else []
         filled = sum(each.source_start for each in self.partitions)
         size = "all" if self.size_bytes is None else f"{self.size_bytes / 1e6:,.1f} MB"
         return Step(
             "check",
             StepState.DONE,
-            f"{others:,} of {count} have other offsets on {target}; {size} of {source} will be copied again, "
+            f"{', and '.join(found)}; {size} of {source} will be copied again, "
             f"behind {filled:,} offsets that are filled first",
         )
 
@@ -236,7 +247,15 @@ def rows_of(remake: TopicRemake) -> list[Mapping[str, str | int | None]]:
             "target": str(each.target),
             "target_start": each.target_start,
             "target_end": each.target_end,
-            "state": "other offsets" if each.is_other else "same" if each.is_same else "empty",
+            "state": _state_of(each),
         }
         for each in remake.partitions
     ]
+
+
+def _state_of(partition: PartitionRemake) -> str:
+    if partition.is_other:
+        return "other offsets"
+    if partition.is_outrun:
+        return "ends before its source"
+    return "same" if partition.is_same else "empty"

@@ -1,4 +1,4 @@
-"""Reads and writes failbacks in the migrations topic, `mm2-migrations.<source>.internal` on the target.
+"""Defines failbacks: records in the migrations topic, `mm2-migrations.<source>.internal` on the target.
 
 Behind a promotion the opposite flow may go on where both logs part. Its record says what its target holds by
 then: that counts as its own beginning. It ends the promotion of that flow, if it has one from before. See
@@ -10,14 +10,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
-from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import Alias, LogIdentity, decode_topic_id, encode_topic_id, is_another
-from sparkmirror.kafka.error_codes import unless_missing
-from sparkmirror.storage.owned_records import read_owned
+from sparkmirror.domain.ids import LogIdentity, decode_topic_id, encode_topic_id, is_another
 from sparkmirror.storage.promotions import (
     Promotion,
     migration_key,
-    migrations_topic,
     parse_migration_key,
     parse_promotion_value,
     promotion_value,
@@ -100,9 +96,3 @@ def _failback(value: bytes) -> Failback | None:
     except (ValueError, TypeError):
         pass
     return None
-
-
-def read_failbacks(settings: ConnectionSettings, source: Alias, owner: str) -> Failbacks:
-    """Of one connector of the flow. None before the first migration. Blocks. Raises KafkaError."""
-    topic = migrations_topic(source)
-    return unless_missing(lambda: read_owned(settings, topic, owner, parse_failback), {})

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
+from sparkmirror.domain.ids import Alias, GroupId, LogIdentity, TopicPartition
 from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.storage.failbacks import Failbacks, parse_failback
@@ -38,6 +38,19 @@ class Migrations:
     promotions: Promotions = field(default_factory=dict)
     failbacks: Failbacks = field(default_factory=dict)
     remakes: Mapping[str, Begun] = field(default_factory=dict)
+
+    def keeps_all(self, topic: str, logs: LogIdentity) -> bool:
+        """Whether the flow follows what was promoted before: it copies also what had come from its target."""
+        failback = self.failbacks.get(topic)
+        return failback is not None and not failback.is_of_another_source(logs)
+
+    def deleted_ids(self, topic: str) -> Collection[bytes]:
+        """The ids of its copies that `failback` or `offsets preserve` have deleted, to be made anew."""
+        failback, begun = self.failbacks.get(topic), self.remakes.get(topic)
+        return [
+            *([] if failback is None else [failback.deleted_id]),
+            *([] if begun is None else [begun.remake.old_id]),
+        ]
 
 
 def migrations_of(records: Collection[LogRecord], owner: str) -> Migrations:

@@ -19,7 +19,7 @@ from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.setup.promoted_topics import promotions_reader
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.attempts import owner_of
-from sparkmirror.storage.failbacks import Failbacks, read_failbacks
+from sparkmirror.storage.migrations import Migrations, read_migrations
 from sparkmirror.storage.positions import Position, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
 from sparkmirror.storage.promotions import Promotions
@@ -66,7 +66,7 @@ def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPat
         source_configs = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))
         target_configs = at_target.topic_configs(sorted({ready.target_topic for ready in plan.ready}))
     positions = _positions(settings, connector, [*plan.ready, *plan.waiting])
-    failbacks = _failbacks(settings, connector)
+    migrations = _migrations(settings, connector)
     stamping = topics_with(target_configs, "message.timestamp.type", "LogAppendTime")
     compacted_at_source = topics_with(source_configs, "cleanup.policy", "compact")
     compacted_at_target = topics_with(target_configs, "cleanup.policy", "compact")
@@ -80,8 +80,7 @@ def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPat
             positions[ready.source],
             source_is_compacted=ready.source.topic in compacted_at_source,
             target_is_compacted=ready.target_topic in compacted_at_target,
-            keeps_all=(failback := failbacks.get(ready.source.topic)) is not None
-            and not failback.is_of_another_source(positions[ready.source].logs),
+            keeps_all=migrations.keeps_all(ready.source.topic, positions[ready.source].logs),
         )
         for ready in plan.ready
         if ready.source in positions
@@ -145,11 +144,11 @@ def _positions(
         ) from error
 
 
-def _failbacks(settings: FlowWorker, connector: SourceConfig) -> Failbacks:
+def _migrations(settings: FlowWorker, connector: SourceConfig) -> Migrations:
     if connector.settings.preserved_topics is None:
-        return {}
+        return Migrations()
     owner = owner_of(settings.worker.offset_topic.name, connector.name)
-    return read_failbacks(settings.worker_client, settings.flow.source, owner)
+    return read_migrations(settings.worker_client, settings.flow.source, owner)
 
 
 def _left_out(connector: SourceConfig) -> frozenset[int]:

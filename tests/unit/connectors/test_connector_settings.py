@@ -59,6 +59,8 @@ def test_offsets_preserve() -> None:
     assert settings.copying.preserving == Preserving(5.0, OnGap.STOP, OnMismatch.CONTINUE_TRANSLATED)
     with pytest.raises(ConfigError, match=r"offsets\.preserve\.topics"):
         source(**{**asked, "offsets.preserve.topics": "("})
+    with pytest.raises(ConfigError, match=r"recreate .* offsets\.gap: String must be one of: wait, stop"):
+        source(**{**asked, "offsets.gap": "recreate"})
 
 
 def test_provenance_header() -> None:

@@ -103,13 +103,9 @@ def test_an_admin_of_peoples_own_is_every_connectors() -> None:
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
-        ({"B.exactly.once.source.support": "enabled"}, "each commit of a transaction takes an offset"),
         (
-            {
-                "B.exactly.once.source.support": "enabled",
-                "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
-            },
-            "each commit of a transaction takes an offset",
+            {"B.exactly.once.source.support": "enabled", "A->B.offsets.preserve.topics": "orders"},
+            "is for all topics or none .* remove offsets.preserve.topics",
         ),
         ({"B.producer.enable.idempotence": "false"}, "needs sequences"),
         ({"A->B.consumer.auto.offset.reset": "latest"}, "needs auto.offset.reset=earliest"),
@@ -127,3 +123,19 @@ def test_what_does_not_go_with_preserved_offsets(more: dict[str, str], reason: s
     assert settings(**flow, **{"A->B.offsets.preserve": "true"})["A->B"].source is not None
     with pytest.raises(ConfigError, match=rf"offsets\.preserve.*{reason}"):
         settings(**flow, **more, **{"A->B.offsets.preserve": "true"})
+
+
+def test_preserved_offsets_need_no_transactions(caplog: pytest.LogCaptureFixture) -> None:
+    """Whose commits take offsets."""
+    caplog.set_level("INFO")
+    enabled = {"A->B.enabled": "true", "B.exactly.once.source.support": "enabled"}
+    before = settings(**enabled)["A->B"].source
+    assert before is not None
+    assert before.transactions is not None
+    required = {"A.consumer.isolation.level": "read_committed", "A->B.exactly.once.support": "required"}
+    preserving = settings(**enabled, **required, **{"A->B.offsets.preserve": "true"})["A->B"].source
+    assert preserving is not None
+    assert preserving.transactions is None
+    assert preserving.writes_producer_ids
+    (said,) = caplog.messages
+    assert said.startswith("A->B: offsets.preserve copies each record exactly once without transactions")

@@ -102,8 +102,14 @@ class OnePartition:
 
 
 @contextmanager
-def one_partition() -> Iterator[OnePartition]:
-    shape = Shape(partitions=1, source_brokers=1, target_brokers=1)
+def one_partition(*, preserves_offsets: bool = False) -> Iterator[OnePartition]:
+    shape = Shape(
+        partitions=1,
+        source_brokers=1,
+        target_brokers=1,
+        reads_committed=preserves_offsets,
+        preserves_offsets=preserves_offsets,
+    )
     made = OnePartition(Stage(random.Random(1), shape))
     try:
         yield made

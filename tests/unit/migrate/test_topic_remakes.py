@@ -88,6 +88,20 @@ def test_it_is_done_without_a_record_only() -> None:
     assert step(behind, "verify").text.endswith("A->B goes on with A.orders-0 at 1000")
 
 
+def test_a_topic_that_its_source_has_outrun_is_made_anew_if_wanted() -> None:
+    outrun = replace(OTHER, source_start=900, is_same=True, older=880)
+    found = replace(DUE, partitions=[outrun], recreates=True)
+    assert not replace(found, recreates=False).is_due
+    assert "880 records that A has removed since. --delete accepts that" in step(found, "check").text
+    assert step(replace(found, deletes=True), "check").text == (
+        "1 of 1 partition end on B before A begins; 12.3 MB of A will be copied again, behind 900 offsets "
+        "that are filled first"
+    )
+    assert rows_of(found)[0]["state"] == "ends before its source"
+    anew = replace(outrun, target_start=900, target_end=900, older=0)
+    assert not replace(found, partitions=[anew]).is_due
+
+
 def test_a_topic_whose_position_is_not_stored_yet_is_waited_for_and_not_deleted() -> None:
     late = replace(COPIED.partitions[0], is_same=False, is_begun=False, was_begun=True)
     for remake in (RECORD, None):

@@ -30,6 +30,8 @@ carries it out:
 First set offsets.preserve=true in the file and restart the mirror with it: until then nothing else happens
 than that the partitions stop, or go on as before (offsets.on.mismatch). Consumers without a group must be
 stopped by hand.
+--recreate does the same for topics with the offsets of their source, where that begins behind the copy's
+end by now: instead of control markers for the offsets between (offsets.gap).
 
 examples:
   sparkmirror offsets preserve mm2.properties orders
@@ -65,6 +67,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="go on although some offsets of groups are older than every offset sync: there consumers start "
         "as their auto.offset.reset says",
     )
+    preserve.add_argument(
+        "--recreate",
+        action="store_true",
+        help="also make topics anew that end before their source begins, instead of filling the gap",
+    )
     add_timeout(preserve)
     add_output(preserve)
     preserve.set_defaults(run=run, prog=preserve.prog)
@@ -78,7 +85,7 @@ def run(arguments: argparse.Namespace) -> int:
         return fail(arguments, error, _WRONG_USAGE)
     if (unreachable := silent(access)) is not None:
         return fail(arguments, unreachable, _WRONG_USAGE)
-    accepted = Accepted(deletes=arguments.delete, leave_untranslated=arguments.leave_untranslated)
+    accepted = Accepted(arguments.delete, arguments.leave_untranslated, arguments.recreate)
     try:
         with closing(TopicRemaking(access, wanted, accepted)) as remaking:
             return carry_out(arguments, _remaking(access.flow, remaking))

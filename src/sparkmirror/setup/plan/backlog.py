@@ -1,6 +1,6 @@
 """Computes how much a flow has to copy, from offsets, positions and sizes, and the rate to expect."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import median
@@ -14,7 +14,7 @@ from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets, log_sizes
 from sparkmirror.kafka.topic_log import read_topic
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions
-from sparkmirror.storage.progress import PartitionProgress, parse, progress_topic
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse, progress_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +73,25 @@ def stored_positions(
     )
 
 
-def mirrored_rate(on: FlowWorker, connector: SourceConfig) -> float | None:
-    """Bytes per second that the flow has reached when it was behind. Raises KafkaError."""
+def reports(on: FlowWorker, connector: SourceConfig) -> Sequence[PartitionProgress]:
+    """Those of its tasks, in order, as far as they are kept. Raises KafkaError."""
     topic = progress_topic(on.flow.source)
     records: list[object] = unless_missing(lambda: list(map(parse, read_topic(on.worker_client, topic))), [])
-    return measured_rate(
+    return [
         report
         for report in records
         if isinstance(report, PartitionProgress) and report.connector == connector.name
-    )
+    ]
+
+
+def stopped(reported: Sequence[PartitionProgress]) -> Mapping[TopicPartition, str]:
+    """The partitions that wait for a person, by their last reports, and why."""
+    last = {report.source: report for report in reported}
+    return {
+        source: report.error
+        for source, report in last.items()
+        if report.state is PartitionState.FAILED and report.error is not None
+    }
 
 
 def _known(offsets: Mapping[TopicPartition, int | SparkmirrorError]) -> dict[TopicPartition, int]:
@@ -96,14 +106,14 @@ _SECONDS_MIN: Final = 3
 _SECONDS_MAX: Final = 60
 
 
-def measured_rate(reports: Iterable[PartitionProgress]) -> float | None:
+def measured_rate(reported: Iterable[PartitionProgress]) -> float | None:
     """Bytes per second of the whole flow; None if it was never behind long enough.
 
     A partition that keeps up is copied as fast as it's written: only one with a backlog of at least what it
     copied since the report before shows what the mirror can do.
     """
     by_partition: dict[TopicPartition, list[PartitionProgress]] = {}
-    for report in reports:
+    for report in reported:
         by_partition.setdefault(report.source, []).append(report)
     seconds: dict[int, float] = {}
     for reports_of_one in by_partition.values():

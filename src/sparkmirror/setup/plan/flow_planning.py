@@ -24,7 +24,7 @@ from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.plan.backlog import Backlog, backlog, mirrored_rate
+from sparkmirror.setup.plan.backlog import Backlog, backlog, measured_rate, reports, stopped
 from sparkmirror.setup.plan.begun_anew import filled_topics, predecessors
 from sparkmirror.setup.plan.flow_plan import (
     Change,
@@ -50,6 +50,7 @@ from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.setup.topic_rules import first_refusal
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.attempts import FENCING_IDS, fencing_id, owner_of
+from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.promotions import migrations_topic
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
@@ -120,6 +121,8 @@ class _Planning:
         surveyed = survey_flow(self._on, self._connector, topics, more_own)
         assigned = self._assigned(surveyed)
         left = self._part("positions", lambda: backlog(self._on, self._connector, list(assigned)), Backlog())
+        none: Sequence[PartitionProgress] = ()
+        reported = self._part("progress", lambda: reports(self._on, self._connector), none)
         begun = {partition.topic for partition in left.positions}
         filled = self._filled(surveyed, begun)
         surveyed = replace(
@@ -130,6 +133,7 @@ class _Planning:
             begun=begun,
             translated=[at for at, position in left.positions.items() if position.is_translated],
             shifted=[at for at, position in left.positions.items() if position.run and position.run.shift],
+            stopped=stopped(reported),
             filled=filled,
             predecessors=self._predecessors() if filled else (),
             begins=left.begins,
@@ -144,7 +148,7 @@ class _Planning:
             surveyed.target.cluster_id,
             self._changes(surveyed),
             _copies(surveyed, assigned, left),
-            self._rate(rate),
+            self._rate(rate, reported),
             tuple(self._skipped(topics)),
             (*self._unreadable, *findings(surveyed)),
         )
@@ -242,10 +246,8 @@ class _Planning:
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())
 
-    def _rate(self, wanted: Rate | None) -> Rate:
-        measured = None
-        if wanted is None:
-            measured = self._part("progress", lambda: mirrored_rate(self._on, self._connector), None)
+    def _rate(self, wanted: Rate | None, reported: Sequence[PartitionProgress]) -> Rate:
+        measured = measured_rate(reported) if wanted is None else None
         found = (
             DEFAULT_RATE if measured is None else Rate(measured, "what the mirror has reached when behind")
         )

@@ -51,6 +51,8 @@ class FlowSurvey:
     """Those whose offsets could be preserved no more: they go on with others."""
     shifted: Collection[TopicPartition] = ()
     """Those that are copied with other offsets, by their positions."""
+    stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """Those that wait for a person, as their tasks have reported last, and why."""
     predecessors: Collection[str] = ()
     """Other connectors that have positions of this source."""
     filled: Collection[str] = ()

@@ -28,7 +28,7 @@ _CPU_S_PER_OFFSET: Final = 1.5e-7
 
 
 def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
-    """A finding for each of those that do not run yet, or go on with other offsets."""
+    """What becomes of the offsets of each."""
     preserves = preserves_offsets(survey.settings)
     translated = Counter(partition.topic for partition in survey.translated)
     shifted = Counter(partition.topic for partition in survey.shifted)
@@ -53,6 +53,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
                 f"sparkmirror offsets preserve makes {remote} anew with the source's offsets",
             )
         elif topic in survey.begun:
+            yield _running(survey, topic)
             yield from _gap(survey, topic)
             yield from _holes(survey, topic)
         elif remote in survey.filled and _goes_on_translated(survey):
@@ -73,6 +74,15 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             yield from _holes(survey, topic)
 
 
+def _running(survey: FlowSurvey, topic: str) -> Finding:
+    """Who else writes there, and what is truncated, shows where it stopped."""
+    stopped = [error for at, error in survey.stopped.items() if at.topic == topic]
+    if not stopped:
+        return Finding(PRESERVED, Severity.NOTE, topic, "its offsets are preserved")
+    text = f"its offsets are preserved, but {counted(len(stopped), 'partition')} stopped: {stopped[0]}"
+    return Finding(PRESERVED, Severity.WARNS, topic, text)
+
+
 def _gap(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
     """What retention has taken before it was copied: markers stand for it."""
     partitions = range(survey.source_topics.get(topic, 0))
@@ -86,7 +96,9 @@ def _gap(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
         f"markers take their places, in about {seconds:,.0f} s, or much less with ALTER on the cluster"
     )
     if preserving.stops_at(seconds):
-        remedy = f"set offsets.gap to wait, or delete the copy of {topic}: it is made anew from there on"
+        remedy = (
+            "set offsets.gap to wait, or let sparkmirror offsets preserve --recreate begin the copy there"
+        )
         yield Finding(PRESERVED, Severity.BLOCKS, topic, f"{text}; offsets.gap is stop", remedy)
     else:
         yield Finding(PRESERVED, Severity.WARNS, topic, text)

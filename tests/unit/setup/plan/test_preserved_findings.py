@@ -52,7 +52,16 @@ def test_a_topic_that_is_not_empty(survey: FlowSurvey) -> None:
     found = only(replace(survey, filled={"source.orders"}))
     assert found.severity is Severity.BLOCKS
     assert "source.orders holds records already" in found.text
-    assert list(preserved_topics(replace(survey, filled={"source.orders"}, begun={"orders"}))) == []
+    running = only(replace(survey, filled={"source.orders"}, begun={"orders"}))
+    assert (running.severity, running.text) == (Severity.NOTE, "its offsets are preserved")
+
+
+def test_a_topic_that_somebody_else_writes(survey: FlowSurvey) -> None:
+    why = "offsets can't be preserved: source.orders-1: somebody else (producer id 7) has written offset 5"
+    stopped = {TopicPartition("orders", 1): why, TopicPartition("others", 0): "it is full"}
+    found = only(replace(survey, begun={"orders"}, stopped=stopped))
+    assert found.severity is Severity.WARNS
+    assert found.text == f"its offsets are preserved, but 1 partition stopped: {why}"
 
 
 def test_what_goes_on_with_other_offsets(survey: FlowSurvey) -> None:
@@ -75,15 +84,16 @@ def test_a_topic_that_is_copied_with_other_offsets_already(survey: FlowSurvey) -
 
 def test_a_long_gap_is_said_with_its_count_and_time(survey: FlowSurvey) -> None:
     begun = replace(survey, begun={"orders"}, lost={TopicPartition("orders", 1): 600_000})
-    found = only(begun)
+    _, found = preserved_topics(begun)
     assert found.severity is Severity.WARNS
     assert "up to 600,000 offsets of a partition are gone" in found.text
     assert "in about 1,200 s" in found.text
     preserving = Preserving(on_gap=OnGap.STOP)
     copying = replace(survey.settings.copying, preserving=preserving)
     stopping = replace(begun, settings=replace(survey.settings, copying=copying))
-    assert only(stopping).severity is Severity.BLOCKS
-    assert list(preserved_topics(replace(begun, lost={TopicPartition("orders", 1): 600}))) == []
+    assert [found.severity for found in preserved_topics(stopping)] == [Severity.NOTE, Severity.BLOCKS]
+    short = only(replace(begun, lost={TopicPartition("orders", 1): 600}))
+    assert short.text == "its offsets are preserved"
 
 
 def test_the_cost_of_what_compaction_has_removed(survey: FlowSurvey) -> None:
@@ -101,7 +111,8 @@ def test_the_cost_of_what_compaction_has_removed(survey: FlowSurvey) -> None:
     few = replace(without, holes={TopicPartition("orders", 0): 1000})
     (_, of_holes) = preserved_topics(few)
     assert of_holes.severity is Severity.NOTE
-    assert only(replace(few, begun={"orders"})) == of_holes, "also of what a mirror has not reached yet"
+    _, left = preserved_topics(replace(few, begun={"orders"}))
+    assert left == of_holes, "also of what a mirror has not reached yet"
     assert "offsets.gap" not in of_holes.text
 
 
