@@ -45,6 +45,8 @@ from tests.support.topic_reader import TopicReader
 from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
+RETRIED_WITHIN_S: Final = 30.0
+"""A partition that waits for a person."""
 SYNCS: Final = "mm2-offset-syncs.far.internal"
 NOTHING: Final = Accepted()
 PROPERTIES: Final = """\
@@ -293,7 +295,8 @@ def test_a_partition_that_somebody_else_has_stopped_is_made_anew(
         await_value(lambda: plan(access, topic).is_due, WAIT_S, lambda: "it has not stopped")
         check = step(plan(access, topic), "check")
         assert "1 record that others than near->far have written" in check.text
-        assert remake(access, topic, Accepted(deletes=True)).failure is None
+        result = remake(access, topic, Accepted(deletes=True), timeout_s=WAIT_S + RETRIED_WITHIN_S)
+        assert result.failure is None
         await_value(
             lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
         )
