@@ -5,12 +5,13 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from kafka.protocol.admin import DescribeTransactionsRequest, DescribeTransactionsResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
+from kafka.protocol.producer import EndTxnRequest, EndTxnResponse
 
+from sparkmirror.batches.producer import NOT_IDEMPOTENT
 from sparkmirror.domain.acls import AclOperation, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
+from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.network import host_port
 from sparkmirror.domain.rights import Right, grant_command, principal_of
@@ -19,6 +20,7 @@ from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, TRANSACTIO
 
 _VERSION_MAX: Final = 10
 """The last that has the operations on the cluster too (KIP-700)."""
+_END_VERSION_MAX: Final = 4
 _NOT_LISTED: Final = 31
 """The one bit that brokers send instead of operations."""
 
@@ -44,7 +46,7 @@ class ClusterSurvey:
     """Operations are None where the cluster doesn't list them (KIP-430: brokers before 2.3, no right to ask).
 
     `errors` are Kafka's codes for topics that were asked for by name, 0 for those that exist. On the
-    transactional ids `refused_ids` the principal has no right at all.
+    transactional ids `refused_ids` the principal has no right to write.
     """
 
     alias: Alias
@@ -82,7 +84,7 @@ def survey(
     topics: Collection[str],
     transactional_ids: Collection[str] = (),
 ) -> ClusterSurvey:
-    """Two requests for everything, and a connection to each broker. Topics and ids need not exist.
+    """One request for topics, one for each id, and a connection to each broker. None of them need exist.
 
     Raises DisconnectedError when no broker responds.
     """
@@ -112,22 +114,24 @@ def survey(
 
 
 def _refused_ids(cluster: Cluster, transactional_ids: Collection[str]) -> frozenset[str]:
-    """Any broker says whether an id may be described, coordinator or not, and makes nothing (KIP-664).
+    """Any broker, coordinator or not, says first whether the principal may WRITE an id.
 
-    Who may WRITE may DESCRIBE, too. None before Kafka 3.0.
+    No brokers list rights on ids. What they are asked to end is a transaction of no producer: there is none.
     """
-    if not transactional_ids:
-        return frozenset()
-    request = DescribeTransactionsRequest(transactional_ids=sorted(transactional_ids))
-    try:
-        response = cluster.request("describe transactional ids", request, DescribeTransactionsResponse)
-    except UnsupportedVersionError:
-        return frozenset()
-    return frozenset(
-        state.transactional_id
-        for state in response.transaction_states
-        if state.error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return frozenset(each for each in transactional_ids if _is_refused(cluster, each))
+
+
+def _is_refused(cluster: Cluster, transactional_id: str) -> bool:
+    request = EndTxnRequest(
+        transactional_id=transactional_id,
+        producer_id=NOT_IDEMPOTENT.id,
+        producer_epoch=NOT_IDEMPOTENT.epoch,
+        committed=False,
     )
+    response = cluster.request(
+        f"try the right to {transactional_id}", request, EndTxnResponse, version_max=_END_VERSION_MAX
+    )
+    return bool(response.error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def _surveyed(cluster: Cluster, broker: Any) -> SurveyedBroker:

@@ -16,6 +16,7 @@ from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster_survey import survey
+from sparkmirror.kafka.fencing import FENCING_IDS
 from sparkmirror.policies.admin_writes import Results, TopicCreation
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
@@ -49,7 +50,7 @@ from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.setup.topic_rules import first_refusal
 from sparkmirror.setup.topic_sync import Topics, TopicSync
-from sparkmirror.storage.attempts import FENCING_IDS, fencing_id, owner_of
+from sparkmirror.storage.attempts import fencing_id, owner_of
 from sparkmirror.storage.promotions import migrations_topic
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
