@@ -105,9 +105,10 @@ def jks_of(pkcs12_file: str, file: Path, *, key_password: str = PASSWORD) -> str
     return str(file)
 
 
-def trust_store_of(certificate_file: str, file: Path, kind: str) -> str:
-    """A trust store of Java's, JKS or PKCS12, with the password PASSWORD."""
+def trust_store_of(certificate_file: str, file: Path, kind: str, *properties: str) -> str:
+    """A trust store of Java's, JKS or PKCS12, with the password PASSWORD; `properties` are the JRE's."""
     _keytool(
+        *(f"-J-D{each}" for each in properties),
         "-importcert", "-noprompt", "-alias", "authority", "-file", certificate_file,
         "-keystore", str(file), "-storetype", kind, "-storepass", PASSWORD,
     )  # fmt: skip
