@@ -7,7 +7,7 @@ from contextlib import closing
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connectors.checkpoint import counterparts, is_followed, news_of
+from sparkmirror.connectors.checkpoint import counterparts, is_followed, named_groups, news_of
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowWorker
 from sparkmirror.connectors.internal_topics import checkpoints_topic, ensure_topics
@@ -150,7 +150,8 @@ class CheckpointConnector:
         wanted = [group for group in sorted(listed) if settings.group_filter.should_replicate(group)]
         consumers = [group for group in wanted if listed[group].commits_offsets]
         # Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
-        unlisted = [group for group in self._groups if group not in listed]
+        known = {*self._groups, *named_groups(settings)}
+        unlisted = [group for group in sorted(known) if group not in listed]
         committed = self._source.committed([*consumers, *unlisted])
         groups = []
         for group in sorted(committed):
