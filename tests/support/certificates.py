@@ -95,12 +95,12 @@ def write(file: Path, content: str | bytes) -> str:
     return str(file)
 
 
-def jks_of(pkcs12_file: str, file: Path, *, key_password: str = PASSWORD) -> str:
+def jks_of(pkcs12_file: str, file: Path, *, key_password: str = PASSWORD, alias: str = "own") -> str:
     """Convert a PKCS12 key store whose password is PASSWORD to JKS."""
     _keytool(
         "-importkeystore", "-noprompt", "-srckeystore", pkcs12_file, "-srcstoretype", "PKCS12",
         "-srcstorepass", PASSWORD, "-srcalias", "own", "-destkeystore", str(file), "-deststoretype", "JKS",
-        "-deststorepass", PASSWORD, "-destkeypass", key_password,
+        "-deststorepass", PASSWORD, "-destkeypass", key_password, "-destalias", alias,
     )  # fmt: skip
     return str(file)
 

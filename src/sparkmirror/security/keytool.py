@@ -14,6 +14,7 @@ from sparkmirror.domain.errors import JavaMissingError
 
 _TIMEOUT_S: Final = 30.0
 _STORE, _KEY, _COPY = "SPARKMIRROR_STORE", "SPARKMIRROR_KEY", "SPARKMIRROR_COPY"
+_ALIAS, _IS_KEY = "Alias name: ", "Entry type: PrivateKeyEntry"
 
 
 class KeytoolError(Exception):
@@ -63,10 +64,13 @@ def _converted(location: str, store: Mapping[str, str], key_password: str | None
 
 
 def _alias_of_key(location: str, passwords: Mapping[str, str]) -> str:
-    listed = _run(["-list", "-keystore", location, "-storepass:env", _STORE], passwords)
+    listed = _run(["-list", "-v", "-keystore", location, "-storepass:env", _STORE], passwords)
+    alias = ""
     for line in listed.splitlines():
-        if "PrivateKeyEntry" in line:
-            return line.split(",")[0]
+        if line.startswith(_ALIAS):
+            alias = line.removeprefix(_ALIAS)
+        elif line == _IS_KEY:
+            return alias
     raise KeytoolError("it holds no key")
 
 

@@ -15,8 +15,8 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import Store, TlsSettings
 from sparkmirror.security.stores import read_keys, read_trusted
 from sparkmirror.security.tls_context import client_context
+from tests.support.certificates import KEY_PASSWORD, Identity, authority, jks_of, trust_store_of, write
 from tests.support.certificates import PASSWORD as STORE_PASSWORD
-from tests.support.certificates import Identity, authority, jks_of, trust_store_of, write
 
 PASSWORD: Final = "a password"
 ONLY_FIPS: Final = """\
@@ -144,6 +144,13 @@ def test_certificates_that_are_encrypted_need_a_password(own: Identity, tmp_path
         ConfigError, match=r"ssl\.truststore\.location: It can't be opened.* needs its password$"
     ):
         read_trusted(Store("ssl.truststore", "PKCS12", store))
+
+
+def test_a_key_with_a_password_of_its_own_may_have_any_alias(own: Identity, tmp_path: Path) -> None:
+    pkcs12 = write(tmp_path / "own.p12", own.pkcs12(STORE_PASSWORD))
+    jks = jks_of(pkcs12, tmp_path / "own.jks", key_password=KEY_PASSWORD, alias="a key, for us")
+    found = read_keys(Store("ssl.keystore", "JKS", jks, password=STORE_PASSWORD), KEY_PASSWORD)
+    assert "BEGIN PRIVATE KEY" in found.pem
 
 
 def test_java_is_asked_for_where_it_is_needed(
