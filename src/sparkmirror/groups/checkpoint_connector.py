@@ -150,8 +150,9 @@ class CheckpointConnector:
         wanted = [group for group in sorted(listed) if settings.group_filter.should_replicate(group)]
         consumers = [group for group in wanted if listed[group].commits_offsets]
         # Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
-        known = {*self._groups, *named_groups(settings)}
-        unlisted = [group for group in sorted(known) if group not in listed]
+        unlisted = [group for group in self._groups if group not in listed]
+        for group, error in self._source.hidden(named_groups(settings) - listed.keys()).items():
+            self._log_problem(group, error)
         committed = self._source.committed([*consumers, *unlisted])
         groups = []
         for group in sorted(committed):

@@ -1,35 +1,24 @@
 """Surveys a cluster: its brokers, the versions they support, and this principal's rights (KIP-430)."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from kafka.protocol.admin import DescribeGroupsRequest, DescribeGroupsResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
-from kafka.protocol.producer import EndTxnRequest, EndTxnResponse
 
-from sparkmirror.batches.producer import NOT_IDEMPOTENT
 from sparkmirror.domain.acls import AclOperation, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError
-from sparkmirror.domain.ids import Alias, GroupId
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.network import host_port
-from sparkmirror.domain.rights import Right, grant_command, principal_of
+from sparkmirror.domain.rights import Need, Right, grant_command, principal_of
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import (
-    TOPIC_AUTHORIZATION_FAILED,
-    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    error_for,
-)
-from sparkmirror.kafka.group_coordinators import GroupCoordinators
+from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
+from sparkmirror.kafka.tried_rights import is_denied
 
 _VERSION_MAX: Final = 10
 """The last that has the operations on the cluster too (KIP-700)."""
-_END_VERSION_MAX: Final = 4
-_DESCRIBE_GROUPS_VERSION_MAX: Final = 5
-"""The last that describes what is no group of the classic protocol as one that is dead (KIP-1043)."""
 _NOT_LISTED: Final = 31
 """The one bit that brokers send instead of operations."""
 
@@ -108,7 +97,7 @@ def survey(
             "describe the cluster", request, MetadataResponse, version_max=_VERSION_MAX
         )
         brokers = tuple(_surveyed(cluster, broker) for broker in response.brokers)
-        refused_ids = _refused_ids(cluster, transactional_ids)
+        refused_ids = {each for each in transactional_ids if is_denied(cluster, Need.TRANSACT.of(each))}
     return ClusterSurvey(
         alias,
         response.cluster_id or "",
@@ -118,62 +107,8 @@ def survey(
         _operations(response),
         _by_topic(response.topics),
         {topic.name: topic.error_code for topic in response.topics},
-        refused_ids,
+        frozenset(refused_ids),
     )
-
-
-def group_operations(
-    settings: ConnectionSettings, groups: Collection[GroupId]
-) -> Mapping[GroupId, Operations]:
-    """What this principal may do with groups, which need not exist; without those that no broker tells of.
-
-    Brokers tell it from Kafka 2.3 on. Raises DisconnectedError when no broker responds.
-    """
-    found: dict[GroupId, Operations] = {}
-    with closing(Cluster(settings)) as cluster:
-        for part in GroupCoordinators(cluster).ask(groups, _described):
-            for group, operations in part.items():
-                if isinstance(operations, AuthorizationError):
-                    found[group] = frozenset()
-                elif isinstance(operations, frozenset):
-                    found[group] = operations
-    return found
-
-
-def _described(
-    connection: Connection, groups: Sequence[GroupId], timeout_s: float
-) -> Mapping[GroupId, Operations | KafkaError | None]:
-    request = DescribeGroupsRequest(groups=list(groups), include_authorized_operations=True)
-    response = connection.request(
-        request, DescribeGroupsResponse, timeout_s=timeout_s, version_max=_DESCRIBE_GROUPS_VERSION_MAX
-    )
-    return {
-        GroupId(group.group_id): error_for(group.error_code, "DescribeGroups")
-        if group.error_code
-        else _operations(group)
-        for group in response.groups
-    }
-
-
-def _refused_ids(cluster: Cluster, transactional_ids: Collection[str]) -> frozenset[str]:
-    """Any broker, coordinator or not, says first whether the principal may WRITE an id.
-
-    No brokers list rights on ids. What they are asked to end is a transaction of no producer: there is none.
-    """
-    return frozenset(each for each in transactional_ids if _is_refused(cluster, each))
-
-
-def _is_refused(cluster: Cluster, transactional_id: str) -> bool:
-    request = EndTxnRequest(
-        transactional_id=transactional_id,
-        producer_id=NOT_IDEMPOTENT.id,
-        producer_epoch=NOT_IDEMPOTENT.epoch,
-        committed=False,
-    )
-    response = cluster.request(
-        f"try the right to {transactional_id}", request, EndTxnResponse, version_max=_END_VERSION_MAX
-    )
-    return bool(response.error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
 
 
 def _surveyed(cluster: Cluster, broker: Any) -> SurveyedBroker:

@@ -9,14 +9,16 @@ from sparkmirror.connectors.flow_settings import CheckpointConfig, SourceConfig
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.cluster_survey import ClusterSurvey, group_operations
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.cluster_survey import ClusterSurvey
 from sparkmirror.kafka.groups import Groups
+from sparkmirror.kafka.tried_rights import is_denied
 from sparkmirror.setup.plan.access_findings import missing_right
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
 from sparkmirror.setup.plan.flow_survey import FlowSurvey
 
 _ASKED_MAX: Final = 100
-"""Groups that are asked about: who lacks a right to one lacks it to most, and brokers tell members along."""
+"""Groups that are asked about, one by one: who lacks a right to one lacks it to most."""
 
 
 class _Wanted(NamedTuple):
@@ -32,12 +34,12 @@ def missing_group_rights(
     survey: FlowSurvey, connector: SourceConfig, checkpoint: CheckpointConfig | None
 ) -> Sequence[Finding]:
     """Raises KafkaError when groups can't be listed."""
-    return [
-        missing_right(side, need.of(group), Severity.WARNS)
-        for side, client, need, groups in _wanted(survey, connector, checkpoint)
-        for group, operations in group_operations(client, groups).items()
-        if need.operation not in operations
-    ]
+    found = []
+    for side, client, need, groups in _wanted(survey, connector, checkpoint):
+        with closing(Cluster(client)) as cluster:
+            denied = [group for group in groups if is_denied(cluster, need.of(group))]
+        found += [missing_right(side, need.of(group), Severity.WARNS) for group in denied]
+    return found
 
 
 def _wanted(
