@@ -221,6 +221,9 @@ def test_nothing_that_is_said_holds_what_a_placeholder_stands_for(text: str, wri
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "PLAIN",
         "sasl.jaas.config": 'a.Module required username="u" password="p";',
+        "rest.oauthbearer.jwks.endpoint.url": "file:/etc/keys.json",
+        "rest.oauthbearer.expected.issuer": "issuer",
+        "rest.oauthbearer.expected.audience": "connect",
     }
     said = {
         key: said_of(Properties({**file, key: written}), {"PLANTED": text}) for key in sorted(every_option())
