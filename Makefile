@@ -9,7 +9,8 @@ STAMP := $(VENV)/.installed
 AUDIT_TOOLS := cyclonedx-bom==7.5.0 pip-audit==2.10.1
 AUDIT := build/audit
 
-.PHONY: help setup demo test prepared lint check format bench bench-versions bench-pages soak sbom audit clean
+.PHONY: help setup demo test prepared lint check format bench bench-versions bench-pages soak soak-tokens sbom audit \
+  clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
@@ -20,6 +21,7 @@ help:
 	@echo "make bench-pages  what looking at a large mirror costs: pages, view, /metrics"
 	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
 	@echo "             WALKS=1000000 ARGS='--seed 7 --minutes 60'"
+	@echo "make soak-tokens  an hour of logins by tokens of a minute that are rotated and revoked; MINUTES=4 TOKEN_S=8 SEED=7"
 	@echo "make sbom    a bill of materials of what users install (CycloneDX), from requirements.lock"
 	@echo "make audit   known vulnerabilities of the same packages"
 
@@ -72,6 +74,11 @@ bench-pages: setup
 soak: setup
 	$(BIN)/python -m tests.model --walks $(WALKS) --seed $$(date +%s)
 	$(BIN)/python -m tests.faults.soak $(ARGS)
+
+soak-tokens: export TOKEN_S ?= 60
+soak-tokens: export MINUTES ?= 60
+soak-tokens: setup
+	$(BIN)/pytest -s tests/system/check_short_tokens.py
 
 $(AUDIT)/runtime.txt: $(STAMP) tests/support/runtime_requirements.py Makefile
 	@mkdir -p $(AUDIT)

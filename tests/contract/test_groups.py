@@ -1,7 +1,7 @@
 """Reading groups of every kind from real brokers, also while one coordinator does not respond."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from typing import Final
 
@@ -11,7 +11,10 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.groups import Committed, Groups, Offsets
+from sparkmirror.kafka.tried_rights import is_denied
 from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.watch.group_watch import GroupWatch
 from tests.contract.checkpointing import checkpointing, flow_between
@@ -67,8 +70,9 @@ def source(source_cluster: LocalCluster) -> LocalCluster:
     return source_cluster
 
 
-def test_members_of_every_group_protocol_are_listed(source: LocalCluster) -> None:
-    names = {GroupId(f"contract-groups-{protocol}"): protocol for protocol in ("classic", "consumer")}
+@contextmanager
+def members(source: LocalCluster, names: Mapping[GroupId, str]) -> Iterator[None]:
+    """Groups, each of its protocol, whose one member has begun to read."""
     consumers = [
         confluent.Consumer(
             {
@@ -82,26 +86,56 @@ def test_members_of_every_group_protocol_are_listed(source: LocalCluster) -> Non
         )
         for group, protocol in names.items()
     ]
-    with asking(source) as groups:
-        try:
-            for consumer in consumers:
-                consumer.subscribe([TOPIC])
-            for consumer in consumers:
-                await_value(lambda one=consumer: bool(one.consume(1, 0.5)), WAIT_S, lambda: "no record")  # type: ignore[misc]
-            listed = {group: groups.listed()[group] for group in names}
-            assert [(each.word, each.is_active) for each in listed.values()] == [
-                ("classic", True),
-                ("consumer", True),
-            ]
-            for group, members in groups.members(listed).items():
-                assert not isinstance(members, KafkaError), members
-                assert [member.client_id for member in members] == [f"reader-{names[group]}"]
-                assert str(members[0]).startswith(f"reader-{names[group]} at 127.0.0.1")
-                refused = groups.write(group, offsets(3))
-                assert set(refused) == {TopicPartition(TOPIC, 0)}, "an active group was written to"
-        finally:
-            for consumer in consumers:
-                consumer.close()
+    try:
+        for consumer in consumers:
+            consumer.subscribe([TOPIC])
+        for consumer in consumers:
+            await_value(lambda one=consumer: bool(one.consume(1, 0.5)), WAIT_S, lambda: "no record")  # type: ignore[misc]
+        yield
+    finally:
+        for consumer in consumers:
+            consumer.close()
+
+
+def test_members_of_every_group_protocol_are_listed(source: LocalCluster) -> None:
+    names = {GroupId(f"contract-groups-{protocol}"): protocol for protocol in ("classic", "consumer")}
+    with asking(source) as groups, members(source, names):
+        listed = {group: groups.listed()[group] for group in names}
+        assert [(each.word, each.is_active) for each in listed.values()] == [
+            ("classic", True),
+            ("consumer", True),
+        ]
+        for group, found in groups.members(listed).items():
+            assert not isinstance(found, KafkaError), found
+            assert [member.client_id for member in found] == [f"reader-{names[group]}"]
+            assert str(found[0]).startswith(f"reader-{names[group]} at 127.0.0.1")
+            refused = groups.write(group, offsets(3))
+            assert set(refused) == {TopicPartition(TOPIC, 0)}, "an active group was written to"
+
+
+def test_rights_on_groups_are_tried_without_a_change(source: LocalCluster) -> None:
+    names = {GroupId(f"contract-tried-{protocol}"): protocol for protocol in ("classic", "consumer")}
+    unknown = GroupId("contract-tried-unknown")
+    with asking(source) as groups, members(source, names), closing(Cluster(connection(source))) as cluster:
+        listed = {group: groups.listed()[group] for group in names}
+        before = groups.members(listed)
+        for group in (*names, unknown):
+            for need in (Need.READ_GROUP, Need.DESCRIBE_GROUP):
+                assert not is_denied(cluster, need.of(group))
+        assert groups.members(listed) == before
+        assert {group: groups.listed()[group] for group in names} == listed
+        assert unknown not in groups.listed()
+
+
+def test_a_group_that_may_not_be_described_is_told_with_the_right(frail_cluster: LocalCluster) -> None:
+    """Nobody lists it."""
+    hidden, open_one = GroupId("contract-hidden"), GroupId("contract-open")
+    with asking(frail_cluster) as groups, denied(frail_cluster, hidden):
+        await_value(lambda: groups.hidden([hidden, open_one]), WAIT_S, lambda: "nothing is denied")
+        ((group, error),) = groups.hidden([hidden, open_one]).items()
+    assert group == hidden
+    assert isinstance(error, AuthorizationError)
+    assert str(error).endswith("--operation Describe --group contract-hidden")
 
 
 def test_share_group_is_recognized_and_takes_no_offsets(source: LocalCluster) -> None:

@@ -26,11 +26,14 @@ ANYBODY: Final = "User:ANONYMOUS"
 WAIT_S: Final = 20.0
 
 
-def allow(topic: str, operation: AclOperation, principal: str = ANYBODY) -> AclBinding:
-    """Make an ACL. Once a topic has one, every other operation and principal is denied."""
-    return AclBinding(
-        ResourceType.TOPIC, PatternType.LITERAL, topic, principal, "*", operation, AclPermission.ALLOW
-    )
+def allow(
+    name: str,
+    operation: AclOperation,
+    principal: str = ANYBODY,
+    kind: ResourceType = ResourceType.TOPIC,
+) -> AclBinding:
+    """Make an ACL. Once a resource has one, every other operation and principal is denied."""
+    return AclBinding(kind, PatternType.LITERAL, name, principal, "*", operation, AclPermission.ALLOW)
 
 
 @contextmanager
@@ -155,20 +158,44 @@ def test_forbidden_topic_creation_is_found_by_the_plan(
     ]
 
 
+def test_plan_warns_of_groups_that_a_flow_may_not_follow(
+    file: Path, guarded_cluster: LocalCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also if nobody lists them, as without DESCRIBE on the cluster."""
+    named = tmp_path / "mm2.properties"
+    more = {"groups": "hidden, seen, open", "sync.group.offsets.enabled": "true"}
+    named.write_text(file.read_text() + javaproperties.dumps(more), encoding="ascii")
+    poor = [
+        allow("hidden", AclOperation.READ, "User:other", ResourceType.GROUP),
+        allow("seen", AclOperation.DESCRIBE, kind=ResourceType.GROUP),
+        allow("open", AclOperation.READ, kind=ResourceType.GROUP),
+    ]
+    with granted(guarded_cluster, poor):
+        code = main(["plan", str(named), "-o", "json"])
+        (flow,) = json.loads(capsys.readouterr().out)
+    found = [each for each in flow["findings"] if " on group " in each["text"]]
+    assert (code, {each["severity"] for each in found}) == (0, {"warns"})
+    assert [each["remedy"].partition(" --operation ")[2] for each in found] == [
+        "Describe --group hidden",
+        "Read --group hidden",
+        "Read --group seen",
+    ]
+
+
 def test_plan_warns_of_transactional_ids_that_a_flow_may_not_use(
     file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Once an ACL gives ids of the prefix to somebody, nobody else may use them."""
-    of_another = AclBinding(
+    """Also if it may see them."""
+    seen = AclBinding(
         ResourceType.TRANSACTIONAL_ID,
         PatternType.PREFIXED,
         "sparkmirror-",
-        "User:other",
+        ANYBODY,
         "*",
-        AclOperation.WRITE,
+        AclOperation.DESCRIBE,
         AclPermission.ALLOW,
     )
-    with granted(guarded_cluster, [of_another]):
+    with granted(guarded_cluster, [seen]):
         code = main(["plan", str(file), "-o", "json"])
         (flow,) = json.loads(capsys.readouterr().out)
     found = [each for each in flow["findings"] if "transactional id" in each["text"]]

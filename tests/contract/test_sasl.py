@@ -1,14 +1,16 @@
 """Logins at a real broker: every mechanism, sessions that end, and what a user is told otherwise."""
 
+import base64
 import http.server
 import json
 import logging
 import math
 import ssl
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -22,6 +24,8 @@ from sparkmirror.domain.errors import AuthenticationError, DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.sasl import TokenSource
 from sparkmirror.kafka.cluster import Cluster, read_metadata
+from sparkmirror.kafka.raw_requests import Api
+from sparkmirror.kafka.wire import INT32, Reader
 from sparkmirror.security.tokens import Tokens
 from tests.contract.copying import Bench, ProgressReports, connected, remote, running
 from tests.support.broker_data import numbered, records
@@ -31,6 +35,7 @@ from tests.support.secured_broker import (
     ODD_USER,
     SESSION_S,
     UNSECURED,
+    USER,
     SecuredBroker,
     add_scram_users,
     login,
@@ -46,6 +51,7 @@ GAP_MAX_S: Final = 0.1
 """More than records have to wait without logins."""
 WINDOWS_MAX: Final = 5
 PAUSE_S: Final = 0.005
+CREATE_TOKEN: Final = Api(38, "CreateDelegationToken", 1, 1, 2)
 APPENDED: Final = {"message.timestamp.type": "LogAppendTime"}
 
 
@@ -61,6 +67,31 @@ def test_name_and_password(secured: SecuredBroker, mechanism: str) -> None:
 @pytest.mark.parametrize("mechanism", SCRAM)
 def test_scram_escapes_the_name(secured: SecuredBroker, mechanism: str) -> None:
     assert known_brokers(secured, login(mechanism, ODD_USER)) == 1
+
+
+def delegation_token(secured: SecuredBroker) -> tuple[str, str]:
+    """A new one's id and HMAC, in base64. It is the user's who is logged in."""
+
+    def read(reader: Reader, _: int) -> tuple[str, str]:
+        assert reader.int16() == 0
+        owner = reader.string(), reader.string()
+        assert owner == ("User", USER)
+        reader.unpack(struct.Struct(">qqq"))  # the times of its life
+        token_id, code = reader.string(), reader.unpack(INT32)[0]
+        assert token_id is not None
+        return token_id, base64.b64encode(reader.data[reader.at : reader.at + code]).decode()
+
+    with closing(Cluster(secured.settings("LOGIN", login("PLAIN")))) as cluster:
+        return cluster.call("make a token", CREATE_TOKEN, lambda _: struct.pack(">iq", 0, -1), read)
+
+
+@pytest.mark.parametrize("mechanism", SCRAM)
+def test_a_delegation_token_is_a_login(secured: SecuredBroker, mechanism: str) -> None:
+    settings = login(mechanism, *delegation_token(secured))
+    with pytest.raises(AuthenticationError):
+        known_brokers(secured, settings)
+    settings["sasl.jaas.config"] = settings["sasl.jaas.config"].replace(";", ' tokenauth="true";')
+    await_value(lambda: is_accepted(secured, settings), ENDS_WITHIN_S, lambda: "the token is refused")
 
 
 def test_login_over_tls(secured: SecuredBroker) -> None:

@@ -120,12 +120,18 @@ def test_applications_clients_reach_it_by_the_same_settings(
         assert client.replication_hops("nobody") == -1
 
 
-def test_group_offset_sync_reaches_it_by_mutual_tls(
-    secured: SecuredBroker, stores: Mapping[str, Settings], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(("option", "listener"), [("-mtls", "MUTUAL"), ("-ssl", "TLS")])
+def test_group_offset_sync_reaches_it_by_tls(
+    option: str,
+    listener: str,
+    secured: SecuredBroker,
+    stores: Mapping[str, Settings],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """There are no checkpoints, which is found out there."""
     settings = {
-        "BOOTSTRAP_SERVERS_CONFIG": f"{HOST}:{secured.ports['MUTUAL']}",
+        "BOOTSTRAP_SERVERS_CONFIG": f"{HOST}:{secured.ports[listener]}",
         "SSL_TRUSTSTORE_LOCATION_CONFIG": stores["PKCS12"]["ssl.truststore.location"],
         "ssl.truststore.password": PASSWORD,
         "SSL_KEYSTORE_LOCATION_CONFIG": stores["PKCS12"]["ssl.keystore.location"],
@@ -134,7 +140,7 @@ def test_group_offset_sync_reaches_it_by_mutual_tls(
     }
     file = tmp_path / "consumer.properties_sync_dest"
     file.write_text(javaproperties.dumps(settings), encoding="ascii")
-    command = ["group-offset-sync", "-cgi", "billing", "-src", "near", "-pfp", str(file), "-mtls", "--once"]
+    command = ["group-offset-sync", "-cgi", "billing", "-src", "near", "-pfp", str(file), option, "--once"]
     assert main(command) == 1
     said = capsys.readouterr().err
     assert "near.checkpoints.internal: UNKNOWN_TOPIC_OR_PARTITION" in said

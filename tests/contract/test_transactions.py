@@ -4,7 +4,7 @@ New clusters have version 2; the frail cluster is set to `transaction.version` 1
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -37,16 +37,19 @@ from sparkmirror.domain.errors import (
     FencedError,
     KafkaError,
     RetriableError,
+    SparkmirrorError,
     UnclearTransactionError,
 )
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.kafka import produce
+from sparkmirror.kafka.cluster_survey import survey
 from sparkmirror.kafka.error_codes import (
     INVALID_PRODUCER_EPOCH,
     NONE,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from sparkmirror.kafka.fencing import FENCING_IDS, Fencing
 from sparkmirror.kafka.metadata import request_metadata
 from sparkmirror.kafka.transactions import Transactions, fence
 from tests.contract.event_loop import batch_of
@@ -310,6 +313,18 @@ def test_sequences_restart_under_version_2_only(side: Side, begin: Begin) -> Non
     assert side.produce(transactions, producer, partition, numbered(2), wrong) == OUT_OF_ORDER_SEQUENCE_NUMBER
     assert side.produce(transactions, producer, partition, numbered(2), right) == NONE
     transactions.end(commit=True)
+
+
+def test_a_survey_of_rights_leaves_an_open_transaction_alone(side: Side, begin: Begin) -> None:
+    transactions, partition = begin("contract.surveyed"), side.partition()
+    producer, target = transactions.init(), connection(side.cluster)
+    transactions.add([partition])
+    assert side.produce(transactions, producer, partition, numbered(2), 0) == NONE
+    surveyed = survey(target, Alias("target"), (), [transactions.transactional_id, "contract.unknown"])
+    assert surveyed.refused_ids == frozenset()
+    assert side.produce(transactions, producer, partition, numbered(2, 2), 2) == NONE
+    transactions.end(commit=True)
+    side.await_committed(partition, numbered(4))
 
 
 def test_empty_transaction_ends_without_a_new_epoch(side: Side, begin: Begin) -> None:
@@ -643,6 +658,24 @@ def refusal(call: Callable[[], object]) -> str:
 
     await_value(is_refused, WAIT_S, lambda: "it's allowed")
     return said[0]
+
+
+def test_a_right_to_fence_is_asked_for_all_ids_at_once(old_side: Side) -> None:
+    """Each partition has an id of its own."""
+    name, servers = f"{FENCING_IDS}contract-0", old_side.cluster.bootstrap_servers
+    with closing(Fencing(connection(old_side.cluster))) as fencing:
+
+        def claim() -> None:
+            found = fencing.claim([name])[name]
+            if isinstance(found, SparkmirrorError):
+                raise found
+
+        with granted(old_side, right(ResourceType.TRANSACTIONAL_ID, name, "User:*", AclOperation.DESCRIBE)):
+            assert refusal(claim).endswith(
+                f"needs WRITE on transactional ids that begin with {FENCING_IDS}: kafka-acls.sh "
+                f"--bootstrap-server {servers} --add --allow-principal User:ANONYMOUS --operation Write "
+                f"--transactional-id {FENCING_IDS} --resource-pattern-type prefixed"
+            )
 
 
 def test_missing_acl_is_named(old_side: Side) -> None:

@@ -5,6 +5,7 @@ No part of `make test`: a Spark cluster for each case, one to five minutes toget
 """
 
 import secrets
+import subprocess
 import venv
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import javaproperties
 import psutil
 import pytest
 import urllib3
@@ -20,7 +22,7 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from tests.spark.standalone import SparkCluster, standalone_cluster
 from tests.support.broker_data import append, create_topic, keyed_of, numbered
 from tests.support.certificates import write
-from tests.support.mirror import Mirror, running_mirror
+from tests.support.mirror import COMMAND, REPLICATION, Mirror, running_mirror
 from tests.support.secured_broker import SecuredBroker, add_scram_users, login, secured_broker
 from tests.support.waiting import await_value
 
@@ -29,6 +31,9 @@ PARTITIONS: Final = 4
 RECORDS: Final = 200
 USER: Final = "copier"
 COPIED_WITHIN_S: Final = 120.0
+ENDS_WITHIN_S: Final = 300.0
+CAN_NOT_TELL: Final = 2
+"""The exit code of `sparkmirror verify` where nothing was compared."""
 PAGES: Final = ("/environment/", "/jobs/", "/stages/", "/executors/", "/SQL/")
 PROVIDERS: Final = {
     "config.providers": "file",
@@ -172,6 +177,16 @@ def test_records_are_copied_and_secrets_are_shown_nowhere(
             assert not sides.secrets_in(text), page
         assert "spark.eventLog.dir" in shown["/environment/"]
         mirror.stop()
+        if not written:
+            bare = sides.properties(written=True) | {"spark.driver.host": HOST}
+            refused = verified(tmp_path / "refused.properties", bare, spark.url)
+            assert refused.returncode == CAN_NOT_TELL
+            assert "spark.authenticate: must be true, since tasks bring passwords" in refused.stderr
+            assert not sides.secrets_in(refused.stdout + refused.stderr)
+        config = sides.properties(written=written) | dict(own)
+        config |= {"spark.driver.host": HOST, "spark.pyspark.python": str(python)}
+        equal = verified(tmp_path / "equal.properties", config, spark.url)
+        assert equal.returncode == 0, equal.stdout + equal.stderr
     events = [file for file in (tmp_path / "events").rglob("*") if file.is_file()]
     assert sum(file.stat().st_size for file in events) > 10_000
     for file in left_behind(tmp_path):
@@ -198,6 +213,20 @@ def test_written_passwords_are_refused_where_spark_does_not_protect_them(
     with running(sides, tmp_path, python, {}, written=True) as (_, mirror, _):
         said = mirror.await_log(r"spark\.authenticate.*must be true, since tasks bring passwords")
     assert not sides.secrets_in(said)
+
+
+def verified(file: Path, properties: Mapping[str, str], master: str) -> subprocess.CompletedProcess[str]:
+    """`sparkmirror verify` on this Spark cluster. The file may hold secrets, and goes."""
+    file.write_text(javaproperties.dumps({**REPLICATION, **properties, "spark.master": master}))
+    ran = subprocess.run(
+        [COMMAND, "verify", str(file)],
+        capture_output=True,
+        text=True,
+        timeout=ENDS_WITHIN_S,
+        check=False,
+    )
+    file.unlink()
+    return ran
 
 
 def command_line(process: psutil.Process) -> str:

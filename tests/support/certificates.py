@@ -95,19 +95,20 @@ def write(file: Path, content: str | bytes) -> str:
     return str(file)
 
 
-def jks_of(pkcs12_file: str, file: Path, *, key_password: str = PASSWORD) -> str:
+def jks_of(pkcs12_file: str, file: Path, *, key_password: str = PASSWORD, alias: str = "own") -> str:
     """Convert a PKCS12 key store whose password is PASSWORD to JKS."""
     _keytool(
         "-importkeystore", "-noprompt", "-srckeystore", pkcs12_file, "-srcstoretype", "PKCS12",
         "-srcstorepass", PASSWORD, "-srcalias", "own", "-destkeystore", str(file), "-deststoretype", "JKS",
-        "-deststorepass", PASSWORD, "-destkeypass", key_password,
+        "-deststorepass", PASSWORD, "-destkeypass", key_password, "-destalias", alias,
     )  # fmt: skip
     return str(file)
 
 
-def trust_store_of(certificate_file: str, file: Path, kind: str) -> str:
-    """A trust store of Java's, JKS or PKCS12, with the password PASSWORD."""
+def trust_store_of(certificate_file: str, file: Path, kind: str, *properties: str) -> str:
+    """A trust store of Java's, JKS or PKCS12, with the password PASSWORD; `properties` are the JRE's."""
     _keytool(
+        *(f"-J-D{each}" for each in properties),
         "-importcert", "-noprompt", "-alias", "authority", "-file", certificate_file,
         "-keystore", str(file), "-storetype", kind, "-storepass", PASSWORD,
     )  # fmt: skip

@@ -150,6 +150,7 @@ def _broker_settings(ports: Mapping[str, int], key_store: str, trust_store: str)
         "listener.name.mutual.ssl.client.auth": "required",
         "sasl.enabled.mechanisms": ",".join(_MECHANISMS),
         "listener.name.safe.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-512",
+        "delegation.token.secret.key": PASSWORD,
         "listener.name.short.connections.max.reauth.ms": str(int(SESSION_S * 1000)),
         **{
             f"listener.name.{name}.{mechanism.lower()}.sasl.jaas.config": module

@@ -1,7 +1,7 @@
 """Checks a mirror for minutes with tokens that live for seconds, while their issuer and the connections fail.
 
-No part of `make test`. `TOKEN_S=60 MINUTES=60 SEED=1 .venv/bin/python -m pytest -s
-tests/system/check_short_tokens.py` runs an hour with tokens of a minute; by default it takes four minutes.
+No part of `make test`. `make soak-tokens` runs an hour with tokens of a minute; `MINUTES=4 TOKEN_S=8 SEED=1`
+behind it, or the file by pytest, makes it four minutes.
 The broker checks signatures by the issuer's public keys, and ends each session with its token. What
 happens is drawn from the seed, each once a round:
 

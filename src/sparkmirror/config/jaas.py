@@ -124,7 +124,8 @@ def _behind_comment(text: str, at: int) -> int:
     if text.startswith("/*", at):
         end = text.find("*/", at + 2)
         return len(text) if end < 0 else end + 2
-    ends = [end for end in (text.find("\n", at), text.find("\r", at)) if end >= 0]
+    # Java looks at what is behind a single slash once, for a second one: a line's end there counts no more.
+    ends = [end for end in (text.find("\n", at + 2), text.find("\r", at + 2)) if end >= 0]
     return min(ends, default=len(text))
 
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from sparkmirror.config.client_options import ADMIN
-from sparkmirror.config.definitions import Values
-from sparkmirror.config.properties import Properties, Provider
+from sparkmirror.config.definitions import Type, Values
+from sparkmirror.config.jaas import parse_jaas
+from sparkmirror.config.properties import Properties, Provider, is_sensitive
 from sparkmirror.config.providers import resolved
-from sparkmirror.config.sasl_settings import sasl_settings
+from sparkmirror.config.sasl_settings import JAAS, sasl_settings
 from sparkmirror.config.tls_settings import tls_settings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.sasl import SaslSettings
@@ -19,6 +20,7 @@ from sparkmirror.domain.tls import TlsSettings
 
 _SASL: Final = "sasl."
 _TLS: Final = "ssl."
+_SECRETS: Final = frozenset(option.name for option in ADMIN if option.type is Type.PASSWORD)
 
 T = TypeVar("T")
 
@@ -32,16 +34,15 @@ class _Written:
     roots: tuple[str, ...] = ()
 
     def read(self, parse: Callable[[Properties, Values], T]) -> T:
-        return self._read(parse, self.providers)
-
-    def read_without_placeholders(self, parse: Callable[[Properties, Values], T]) -> T:
-        """As if all that is kept elsewhere were empty."""
-        return self._read(parse, dict.fromkeys(self.providers, _Nothing()))
-
-    def _read(self, parse: Callable[[Properties, Values], T], providers: Mapping[str, Provider]) -> T:
-        written = Properties(dict(self.settings)).confined(self.roots)
-        properties = resolved(written, providers)
+        properties = self._resolved(self.providers)
         return parse(properties, ADMIN.parse(properties))
+
+    def without_placeholders(self) -> Properties:
+        """As if all that is kept elsewhere were empty."""
+        return self._resolved(dict.fromkeys(self.providers, _Nothing()))
+
+    def _resolved(self, providers: Mapping[str, Provider]) -> Properties:
+        return resolved(Properties(dict(self.settings)).confined(self.roots), providers)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -52,11 +53,14 @@ class KeptLogin:
 
     @property
     def holds_secrets(self) -> bool:
-        """Whether a secret is written beside the placeholders, or instead of one."""
-        try:
-            return self.written.read_without_placeholders(sasl_settings).holds_secrets
-        except ConfigError:
-            return False  # without what is kept elsewhere there is no login
+        """Whether a secret is written beside the placeholders, or instead of one.
+
+        The login itself can't be asked: without what is kept elsewhere there may be none.
+        """
+        written = self.written.without_placeholders()
+        secrets = {key: text for key, text in written.items() if key in _SECRETS and text.strip()}
+        jaas = secrets.pop(JAAS, None)
+        return bool(secrets) or (jaas is not None and _has_secret(jaas))
 
     def read(self) -> SaslSettings:
         """As they are now. Raises ConfigError."""
@@ -73,7 +77,8 @@ class KeptTls:
     def holds_secrets(self) -> bool:
         """Whether a password or a key is written beside the placeholders, or instead of one."""
         try:
-            return self.written.read_without_placeholders(tls_settings).holds_secrets
+            written = self.written.without_placeholders()
+            return tls_settings(written, ADMIN.parse(written)).holds_secrets
         except ConfigError:
             return True  # what is written can't be told from what is not
 
@@ -88,6 +93,14 @@ class _Nothing:
     def value(self, path: str, key: str) -> str:
         del path, key
         return ""
+
+
+def _has_secret(jaas: str) -> bool:
+    try:
+        options = parse_jaas(jaas).options
+    except ValueError:
+        return True  # what is written can't be told from what is not
+    return any(is_sensitive(name) and text for name, text in options.items())
 
 
 def login_of(properties: Properties, login: SaslSettings) -> SaslSettings:

@@ -25,7 +25,7 @@ from sparkmirror.domain.sasl import (
 )
 from sparkmirror.domain.tls import TlsSettings
 
-_JAAS: Final = "sasl.jaas.config"
+JAAS: Final = "sasl.jaas.config"
 _URL: Final = "sasl.oauthbearer.token.endpoint.url"
 _RETRIEVER: Final = "sasl.oauthbearer.jwt.retriever.class"
 _RETRIEVERS: Final = (
@@ -70,7 +70,7 @@ def sasl_settings(properties: Properties, values: Values) -> SaslSettings:
         case _:
             for name in ("username", "password"):
                 if name not in options:
-                    raise properties.error(_JAAS, f"lacks the option {name}, which {mechanism} needs")
+                    raise properties.error(JAAS, f"lacks the option {name}, which {mechanism} needs")
             is_token = mechanism in SCRAM and options.get("tokenauth", "").lower() == "true"
             return SaslSettings(mechanism, options["username"], options["password"], is_token)
 
@@ -87,16 +87,16 @@ def _refuse_foreign_classes(properties: Properties, values: Values) -> None:
 
 
 def _options(properties: Properties, values: Values) -> Mapping[str, str]:
-    secret = values[_JAAS]
+    secret = values[JAAS]
     if not isinstance(secret, Password):
         raise properties.error(
-            _JAAS,
+            JAAS,
             "is missing: it has the login module with its options. Without sasl.mechanism it is GSSAPI's",
         )
     try:
         return parse_jaas(secret.value).options
     except ValueError as error:
-        raise properties.error(_JAAS, str(error)) from error
+        raise properties.error(JAAS, str(error)) from error
 
 
 def _token_source(properties: Properties, values: Values, options: Mapping[str, str]) -> TokenSource:
@@ -115,7 +115,7 @@ def _token_source(properties: Properties, values: Values, options: Mapping[str, 
         url,
         scope=str(values["sasl.oauthbearer.scope"] or options.get("scope", "")) or None,
         extensions=_extensions(options, "extension_"),
-        tls=_tls_of_endpoint(options, properties.roots(_JAAS)),
+        tls=_tls_of_endpoint(options, properties.roots(JAAS)),
     )
     if retriever == "JwtBearerJwtRetriever":
         return replace(source, assertion=_assertion(properties, values))
@@ -129,7 +129,7 @@ def _client(properties: Properties, values: Values, options: Mapping[str, str]) 
     client_id = str(values[f"{client}id"] or options.get("clientId", ""))
     client_secret = secret.value if isinstance(secret, Password) else options.get("clientSecret", "")
     if not client_id or not client_secret:
-        raise properties.error(_JAAS, "lacks clientId and clientSecret, which the token endpoint needs")
+        raise properties.error(JAAS, "lacks clientId and clientSecret, which the token endpoint needs")
     return client_id, client_secret
 
 
@@ -174,11 +174,11 @@ def _unsecured(properties: Properties, options: Mapping[str, str]) -> TokenSourc
     subject = options.get(f"{_CLAIM}sub", "")
     if not subject:
         reason = f"lacks {_CLAIM}sub; for a signed token set {_URL}"
-        raise properties.error(_JAAS, reason)
+        raise properties.error(JAAS, reason)
     try:
         lifetime_s = float(options.get(_LIFETIME, "3600"))
     except ValueError as error:
-        raise properties.error(_JAAS, f"{_LIFETIME} must be a number of seconds") from error
+        raise properties.error(JAAS, f"{_LIFETIME} must be a number of seconds") from error
     extensions = _extensions(options, _EXTENSION)
     scope = options.get(f"{_CLAIM}scope")
     return TokenSource(subject=subject, scope=scope, lifetime_s=lifetime_s, extensions=extensions)
@@ -202,15 +202,15 @@ def _kerberos_login(properties: Properties, values: Values, options: Mapping[str
     if _is_on(options, "useKeyTab"):
         for name in ("keyTab", "principal"):
             if not options.get(name):
-                raise properties.error(_JAAS, f"lacks the option {name}, which useKeyTab=true needs")
+                raise properties.error(JAAS, f"lacks the option {name}, which useKeyTab=true needs")
         keytab = options["keyTab"].removeprefix("FILE:")
-        return KerberosLogin(service, options["principal"], keytab, roots=properties.roots(_JAAS))
+        return KerberosLogin(service, options["principal"], keytab, roots=properties.roots(JAAS))
     if not _is_on(options, "useTicketCache"):
         raise properties.error(
-            _JAAS, "lacks useKeyTab=true or useTicketCache=true: nobody is asked for a password"
+            JAAS, "lacks useKeyTab=true or useTicketCache=true: nobody is asked for a password"
         )
     cache = options.get("ticketCache")
-    return KerberosLogin(service, options.get("principal"), ticket_cache=cache, roots=properties.roots(_JAAS))
+    return KerberosLogin(service, options.get("principal"), ticket_cache=cache, roots=properties.roots(JAAS))
 
 
 def _is_on(options: Mapping[str, str], name: str) -> bool:

@@ -164,9 +164,10 @@ def _warnings(written: Properties, worker: Properties) -> Iterator[str]:
         yield f"{', '.join(removed)}: no longer read by Kafka either ({_reasons(removed)})"
     for key, listener in _SINCE_3_0.items():
         if key in written:
+            given = worker.quoted(key, worker[key])
             yield (
                 f"{key}: no longer read by Kafka either (removed in Kafka 3.0); listeners replaces it, as in"
-                f" listeners={listener.replace('HOST', worker[key]).replace('PORT', worker[key])}"
+                f" listeners={listener.replace('HOST', given).replace('PORT', given)}"
             )
     others = [str(key) for key in unknown if key.key not in REMOVED]
     if others:
@@ -196,8 +197,9 @@ def _header_warnings(worker: Properties) -> Iterator[str]:
     effect = converter_effect(converter.strip(JAVA_WHITESPACE))
     if effect is not None:
         how = "is" if _HEADERS in worker else "is not set, so for Java it is"
+        named = worker.quoted(_HEADERS, without_package(converter))
         yield (
-            f"{_HEADERS} {how} {without_package(converter)}, which {effect}. Here headers are copied as they"
+            f"{_HEADERS} {how} {named}, which {effect}. Here headers are copied as they"
             f" are, for every connector; a Java worker does so with {BYTE_ARRAY_CONVERTER}"
         )
 
@@ -207,8 +209,9 @@ def _converter_warnings(config: Mapping[str, str], worker: Properties) -> Iterat
         inherited = worker.get(key, BYTE_ARRAY_CONVERTER).strip(JAVA_WHITESPACE)
         effect = converter_effect(inherited)
         if key not in config and effect is not None:
+            named = worker.quoted(key, without_package(inherited))
             yield (
-                f"{key} is not set, so for Java it is the worker's {without_package(inherited)}, which"
+                f"{key} is not set, so for Java it is the worker's {named}, which"
                 f" {effect}. Here records are copied as they are; a Java worker does so with"
                 f" {key}={BYTE_ARRAY_CONVERTER}"
             )

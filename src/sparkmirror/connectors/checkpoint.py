@@ -10,7 +10,7 @@ from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
-from sparkmirror.policies.filters import GroupFilter, TopicFilter
+from sparkmirror.policies.filters import DefaultGroupFilter, GroupFilter, TopicFilter
 from sparkmirror.policies.replication import ReplicationPolicy
 
 
@@ -34,6 +34,13 @@ class MirrorCheckpointSettings:
     reverse_syncs_topic: str | None = None
     """The opposite flow's syncs, on the other cluster than this one's. None unless offsets are translated
     back too."""
+
+
+def named_groups(settings: MirrorCheckpointSettings) -> frozenset[GroupId]:
+    """Those that the user names: clusters don't list a group to who may not describe it."""
+    if not isinstance(settings.group_filter, DefaultGroupFilter):
+        return frozenset()
+    return frozenset(map(GroupId, settings.group_filter.named))
 
 
 def came_back(settings: MirrorCheckpointSettings, topic: str) -> bool:

@@ -92,6 +92,12 @@ class TaskPlan:
     """The process that announced the copy job."""
 
     @property
+    def connections(self) -> frozenset[ConnectionSettings]:
+        """Those that the task brings along."""
+        own = {self.consumer.connection, self.producer.connection, self.state.connection}
+        return frozenset(own if self.offset_syncs is None else own | {self.offset_syncs.connection})
+
+    @property
     def outstanding_bytes_max(self) -> int:
         """Above `buffer_bytes_max`, because what was fetched can become more: decompressed for the target."""
         return self.buffer_bytes_max + self.settings.decompressed_bytes_max

@@ -7,7 +7,7 @@ from contextlib import closing
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connectors.checkpoint import counterparts, is_followed, news_of
+from sparkmirror.connectors.checkpoint import counterparts, is_followed, named_groups, news_of
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowWorker
 from sparkmirror.connectors.internal_topics import checkpoints_topic, ensure_topics
@@ -151,6 +151,8 @@ class CheckpointConnector:
         consumers = [group for group in wanted if listed[group].commits_offsets]
         # Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
         unlisted = [group for group in self._groups if group not in listed]
+        for group, error in self._source.hidden(named_groups(settings) - listed.keys()).items():
+            self._log_problem(group, error)
         committed = self._source.committed([*consumers, *unlisted])
         groups = []
         for group in sorted(committed):

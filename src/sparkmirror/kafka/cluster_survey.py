@@ -5,17 +5,17 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from kafka.protocol.admin import DescribeTransactionsRequest, DescribeTransactionsResponse
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from sparkmirror.domain.acls import AclOperation, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
+from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.network import host_port
-from sparkmirror.domain.rights import Right, grant_command, principal_of
+from sparkmirror.domain.rights import Need, Right, grant_command, principal_of
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED
+from sparkmirror.kafka.tried_rights import is_denied
 
 _VERSION_MAX: Final = 10
 """The last that has the operations on the cluster too (KIP-700)."""
@@ -44,7 +44,7 @@ class ClusterSurvey:
     """Operations are None where the cluster doesn't list them (KIP-430: brokers before 2.3, no right to ask).
 
     `errors` are Kafka's codes for topics that were asked for by name, 0 for those that exist. On the
-    transactional ids `refused_ids` the principal has no right at all.
+    transactional ids `refused_ids` the principal has no right to write.
     """
 
     alias: Alias
@@ -82,7 +82,7 @@ def survey(
     topics: Collection[str],
     transactional_ids: Collection[str] = (),
 ) -> ClusterSurvey:
-    """Two requests for everything, and a connection to each broker. Topics and ids need not exist.
+    """One request for topics, one for each id, and a connection to each broker. None of them need exist.
 
     Raises DisconnectedError when no broker responds.
     """
@@ -97,7 +97,7 @@ def survey(
             "describe the cluster", request, MetadataResponse, version_max=_VERSION_MAX
         )
         brokers = tuple(_surveyed(cluster, broker) for broker in response.brokers)
-        refused_ids = _refused_ids(cluster, transactional_ids)
+        refused_ids = {each for each in transactional_ids if is_denied(cluster, Need.TRANSACT.of(each))}
     return ClusterSurvey(
         alias,
         response.cluster_id or "",
@@ -107,26 +107,7 @@ def survey(
         _operations(response),
         _by_topic(response.topics),
         {topic.name: topic.error_code for topic in response.topics},
-        refused_ids,
-    )
-
-
-def _refused_ids(cluster: Cluster, transactional_ids: Collection[str]) -> frozenset[str]:
-    """Any broker says whether an id may be described, coordinator or not, and makes nothing (KIP-664).
-
-    Who may WRITE may DESCRIBE, too. None before Kafka 3.0.
-    """
-    if not transactional_ids:
-        return frozenset()
-    request = DescribeTransactionsRequest(transactional_ids=sorted(transactional_ids))
-    try:
-        response = cluster.request("describe transactional ids", request, DescribeTransactionsResponse)
-    except UnsupportedVersionError:
-        return frozenset()
-    return frozenset(
-        state.transactional_id
-        for state in response.transaction_states
-        if state.error_code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+        frozenset(refused_ids),
     )
 
 

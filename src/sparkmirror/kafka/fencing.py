@@ -26,6 +26,7 @@ from kafka.protocol.producer import (
 )
 
 from sparkmirror.batches.producer import ProducerId
+from sparkmirror.domain.acls import PatternType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -42,6 +43,9 @@ from sparkmirror.kafka.error_codes import (
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transaction_coordinator import COMPLETING, LATER, MOVED, coordinator_error
 from sparkmirror.kafka.transport import network_of
+
+FENCING_IDS: Final = "sparkmirror-"
+"""How all transactional ids begin that fence attempts: a right is given for all of them."""
 
 _INIT_VERSION_MAX: Final = 5
 _ADD_VERSION_MAX: Final = 3
@@ -204,7 +208,8 @@ class Fencing:
     def _refusal(self, transactional_id: str, code: int, request: Any) -> SparkmirrorError:
         if code in MOVED:
             self._coordinators.pop(transactional_id, None)
-        error = coordinator_error(self._settings, transactional_id, code, request)
+        right = Need.TRANSACT.of(FENCING_IDS, PatternType.PREFIXED)
+        error = coordinator_error(Needed(self._settings, (right,)), transactional_id, code, request)
         return RetriableError(str(error), code) if code in LATER else error
 
     def _find(self, transactional_ids: Collection[str]) -> Mapping[str, SparkmirrorError]:

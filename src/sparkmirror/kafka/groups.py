@@ -21,9 +21,10 @@ from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import NONE
+from sparkmirror.kafka.error_codes import GROUP_AUTHORIZATION_FAILED, NONE
 from sparkmirror.kafka.group_coordinators import NOT_READY, GroupCoordinators
 from sparkmirror.kafka.group_members import Member, classic_members, consumer_members
+from sparkmirror.kafka.tried_rights import is_denied
 from sparkmirror.offsets.checkpoints import OfGroup
 
 _BY_NAME_MAX = 9
@@ -110,6 +111,15 @@ class Groups:
                     (group.group_type or "").lower(), group.group_state or "", group.protocol_type
                 )
         return listed
+
+    def hidden(self, groups: Collection[GroupId]) -> Mapping[GroupId, KafkaError]:
+        """Those that this principal may not describe, so that nobody lists them. They need not exist."""
+        rights = {group: Need.DESCRIBE_GROUP.of(group) for group in sorted(groups)}
+        return {
+            group: self._cluster.error(GROUP_AUTHORIZATION_FAILED, f"describe group {group}", right)
+            for group, right in rights.items()
+            if is_denied(self._cluster, right)
+        }
 
     def committed(self, groups: Collection[GroupId]) -> Mapping[GroupId, Offsets | KafkaError]:
         """The committed offsets of each, or the error for it. A few requests for many groups."""

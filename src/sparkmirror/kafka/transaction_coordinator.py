@@ -111,7 +111,8 @@ class TransactionCoordinator:
         )
 
     def error_for(self, code: int, request: Any) -> KafkaError:
-        return coordinator_error(self.settings, self.transactional_id, code, request)
+        right = Need.TRANSACT.of(self.transactional_id)
+        return coordinator_error(Needed(self.settings, (right,)), self.transactional_id, code, request)
 
     def close(self) -> None:
         """Close the connections; `ask` looks the coordinator up again."""
@@ -161,9 +162,7 @@ class TransactionCoordinator:
         return levels.get("transaction.version", 0)
 
 
-def coordinator_error(
-    settings: ConnectionSettings, transactional_id: str, code: int, request: Any
-) -> KafkaError:
+def coordinator_error(needed: Needed, transactional_id: str, code: int, request: Any) -> KafkaError:
     """A FencedError, an AuthorizationError that names the ACL, or what `error_codes` makes of it."""
     context = f"transactional id {transactional_id}: {request.name.removesuffix('Request')}"
     if code in _FENCED:
@@ -173,8 +172,7 @@ def coordinator_error(
             code,
         )
     if code == TRANSACTIONAL_ID_AUTHORIZATION_FAILED:
-        right = Need.TRANSACT.of(transactional_id)
-        return error_for(code, context, needed=Needed(settings, (right,)))
+        return error_for(code, context, needed=needed)
     if code == INVALID_TRANSACTION_TIMEOUT:
         return error_for(code, context, "above transaction.max.timeout.ms of the brokers")
     if code == COORDINATOR_NOT_AVAILABLE:

@@ -308,14 +308,13 @@ class CopyJobs:
         self, announced_at: int, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]
     ) -> None:
         session = self._session.result()
-        clients = (self._connector.consumers[0], self._connector.producers[0])
-        session.require_private(client.connection for client in clients)
         slots = self.slots = self._slots_of(session)
         announced = Announced(self._number, announced_at, self._limits(), self._driver)
         assigner = partial(assign_by_load, load=load, previous=self._assignment)
         plans = task_plans(
             self._on, self._connector, announced, partitions, slots, assigner=assigner, fences=self.fences
         )
+        session.require_private(frozenset().union(*(plan.connections for plan in plans)))
         self._assignment = tuple(tuple(copied.source for copied in plan.partitions) for plan in plans)
         wanted = self._most_tasks(partitions)
         if len(plans) < wanted:

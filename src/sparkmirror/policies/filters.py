@@ -62,6 +62,11 @@ class DefaultGroupFilter:
     def __init__(self, groups: Sequence[str], groups_exclude: Sequence[str]) -> None:
         self._lists = NameLists("groups", groups, groups_exclude)
 
+    @property
+    def named(self) -> frozenset[str]:
+        """Those that `groups` names, instead of a pattern for them."""
+        return self._lists.named
+
     def should_replicate(self, group: str) -> bool:
         return self._lists.selects(group)
 

@@ -1,4 +1,4 @@
-"""Reads Java's own key store format with the JRE's `keytool`; passwords go to it by its environment."""
+"""Reads stores with the JRE's `keytool`, as Java does; passwords go to it by its environment."""
 
 import os
 import secrets
@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from sparkmirror.clusters.java import find_java
+from sparkmirror.domain.errors import JavaMissingError
 
 _TIMEOUT_S: Final = 30.0
 _STORE, _KEY, _COPY = "SPARKMIRROR_STORE", "SPARKMIRROR_KEY", "SPARKMIRROR_COPY"
+_ALIAS, _IS_KEY = "Alias name: ", "Entry type: PrivateKeyEntry"
 
 
 class KeytoolError(Exception):
@@ -27,7 +29,7 @@ class Converted(NamedTuple):
 
 
 def certificates(store: bytes, password: str | None) -> str:
-    """All certificates of a JKS store, as PEM. Raises KeytoolError."""
+    """All certificates of a JKS or PKCS12 store that may be read, as PEM. Raises KeytoolError."""
     given = [] if password is None else ["-storepass:env", _STORE]
     with _as_file(store) as location:
         return _run(["-list", "-rfc", "-keystore", location, *given], {_STORE: password})
@@ -43,7 +45,7 @@ def as_pkcs12(store: bytes, password: str | None, key_password: str | None) -> C
 def _as_file(store: bytes) -> Iterator[str]:
     """What was read, not what is there now. Its keys are encrypted; this user alone can read it."""
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "store.jks")
+        file = Path(folder, "store")
         file.write_bytes(store)
         yield str(file)
 
@@ -62,15 +64,21 @@ def _converted(location: str, store: Mapping[str, str], key_password: str | None
 
 
 def _alias_of_key(location: str, passwords: Mapping[str, str]) -> str:
-    listed = _run(["-list", "-keystore", location, "-storepass:env", _STORE], passwords)
+    listed = _run(["-list", "-v", "-keystore", location, "-storepass:env", _STORE], passwords)
+    alias = ""
     for line in listed.splitlines():
-        if "PrivateKeyEntry" in line:
-            return line.split(",")[0]
+        if line.startswith(_ALIAS):
+            alias = line.removeprefix(_ALIAS)
+        elif line == _IS_KEY:
+            return alias
     raise KeytoolError("it holds no key")
 
 
 def _run(arguments: Sequence[str], passwords: Mapping[str, str | None] | Mapping[str, str]) -> str:
-    keytool = Path(find_java().executable).with_name("keytool")
+    try:
+        keytool = Path(find_java().executable).with_name("keytool")
+    except JavaMissingError as error:
+        raise KeytoolError(str(error)) from error
     known = {name: text for name, text in passwords.items() if text is not None}
     command = [str(keytool), *arguments, "-J-Duser.language=en"]
     try:

@@ -137,11 +137,22 @@ def _certificates_of_pkcs12(store: Store, data: bytes) -> str:
     try:
         found = pkcs12.load_pkcs12(data, None if store.password is None else store.password.encode())
     except ValueError as error:
-        raise _unreadable(store, data) from error
+        readable = "" if store.password is not None else _without_password(data)
+        if not readable:
+            raise _unreadable(store, data) from error
+        return readable
     held = [*([] if found.cert is None else [found.cert]), *found.additional_certs]
     if not held:
         raise _refused(store, "It holds no certificate")
     return b"".join(each.certificate.public_bytes(Encoding.PEM) for each in held).decode()
+
+
+def _without_password(data: bytes) -> str:
+    """The certificates that are not encrypted; Java checks no integrity without a password."""
+    try:
+        return in_lines(keytool.certificates(data, None))
+    except keytool.KeytoolError:
+        return ""
 
 
 def _unreadable(store: Store, data: bytes) -> ConfigError:

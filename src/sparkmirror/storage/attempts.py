@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.batches.producer import ProducerId
@@ -26,11 +26,9 @@ from sparkmirror.domain.ids import (
     decode_topic_id,
     encode_topic_id,
 )
+from sparkmirror.kafka.fencing import FENCING_IDS
 from sparkmirror.kafka.topic_log import TopicReader
 from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
-
-FENCING_IDS: Final = "sparkmirror-"
-"""How all transactional ids begin that fence attempts."""
 
 
 def attempts_topic(source: Alias) -> str:

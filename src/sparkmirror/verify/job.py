@@ -32,10 +32,12 @@ def verify_ranges(
 ) -> None:
     """Call `on_outcome` once per range, from this thread, in no certain order.
 
-    Raises SparkmirrorError when Spark can't do it. KeyboardInterrupt ends the job.
+    Raises SparkmirrorError when Spark can't do it, or brings passwords along unprotected. KeyboardInterrupt
+    ends the job.
     """
     if not plans:
         return
+    session.require_private(frozenset().union(*(plan.sides.connections for plan in plans)))
     arrived: queue.SimpleQueue[RangeOutcome] = queue.SimpleQueue()
     failure: list[str] = []
     job = threading.Thread(target=_run, args=(session, plans, arrived.put, failure), name=_GROUP, daemon=True)

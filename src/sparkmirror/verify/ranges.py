@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConsumerSettings
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.verify.compare import Log, compare
@@ -27,6 +27,11 @@ class Sides:
     """The header that the flow adds to its records, if it does."""
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
     """The flow's `batch.decompressed.bytes.max`."""
+
+    @property
+    def connections(self) -> frozenset[ConnectionSettings]:
+        """Those that a comparison brings along."""
+        return frozenset({self.source.connection, self.target.connection})
 
     def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
         """The records that the flow copies, as they arrive on the target."""

@@ -33,6 +33,7 @@ SENTENCES = {
         ("a=b // behind\n c=d;", {"a": "b", "c": "d"}),
         ("a=b /* ; */ c=d;", {"a": "b", "c": "d"}),
         ("a=b / c\n;", {"a": "b"}),
+        ("a=b /\n c=d\n;", {"a": "b"}),
         ("a=\u00e9\u4e2d;", {"a": "\u00e9\u4e2d"}),
         ('a="never closed\n;', {"a": "never closed"}),
         ("a;", None),

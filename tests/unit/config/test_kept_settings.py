@@ -21,13 +21,13 @@ PROVIDERS = {
 }
 
 
-def client(jaas: str, tls: Mapping[str, str] | None = None, **environment: str) -> ConnectionSettings:
+def client(jaas: str, more: Mapping[str, str] | None = None, **environment: str) -> ConnectionSettings:
     written = {
-        **(tls or {}),
         "bootstrap.servers": "h:9092",
         "security.protocol": "SASL_SSL",
         "sasl.mechanism": "SCRAM-SHA-512",
         "sasl.jaas.config": jaas,
+        **(more or {}),
     }
     connector = Properties({f"source.cluster.{key}": value for key, value in written.items()})
     providers = configured_providers(Properties(PROVIDERS), environment)
@@ -83,6 +83,29 @@ def test_a_secret_beside_a_placeholder_is_one(tmp_path: Path) -> None:
     file.write_text("user = u\n")
     settings = client(f'ScramLoginModule required username="${{file:{file}:user}}" password="hush";')
     assert settings.holds_secrets
+
+
+@pytest.mark.parametrize(
+    "jaas",
+    [
+        'ScramLoginModule required username=${env:HUSHED} password="hush";',
+        'Module required username="${env:HUSHED}" password="${env:HUSHED}" other_password="hush";',
+    ],
+)
+def test_a_secret_is_one_whatever_the_placeholders_stand_for(jaas: str) -> None:
+    """Without their values the whole may be no login."""
+    assert client(jaas, HUSHED="hushed").holds_secrets
+
+
+def test_a_secret_is_one_whatever_the_mechanism_makes_of_it() -> None:
+    """It is brought along with the others."""
+    url = {"sasl.mechanism": "OAUTHBEARER", "sasl.oauthbearer.token.endpoint.url": "${env:HUSHED}"}
+    written = 'OAuthBearerLoginModule required clientId="mirror" clientSecret="hush";'
+    assert client(written, url, HUSHED="https://idp/token").holds_secrets
+    other = {"sasl.oauthbearer.client.credentials.client.secret": "hush"}
+    assert client(scram("${env:HUSHED}"), other, HUSHED="hushed").holds_secrets
+    named = {"sasl.oauthbearer.client.credentials.client.id": "mirror"}
+    assert not client(scram("${env:HUSHED}"), named, HUSHED="hushed").holds_secrets
 
 
 def test_without_placeholders_nothing_is_read_again() -> None:

@@ -1,12 +1,16 @@
 """Checks worker files of users: settings, warnings and errors."""
 
 import time
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 
+from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER
 from sparkmirror.config.known_keys import EXPLAINED_MAX
 from sparkmirror.config.properties import Properties, parse_properties, read_properties
+from sparkmirror.config.worker_options import WORKER
+from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.connect.worker_file import WorkerFile, connector_warnings, worker_file
 from sparkmirror.domain.errors import ConfigError, InvalidConfigError
 
@@ -185,6 +189,47 @@ def test_placeholders_are_resolved_and_never_shown(tmp_path: Path) -> None:
     found = errors(GOOD | file | wrong)
     assert len(found) == 3
     assert "geheim" not in "".join(found)
+
+
+def every_option() -> Iterator[str]:
+    yield from WORKER.names
+    for client, options in (("producer", PRODUCER), ("consumer", CONSUMER), ("admin", ADMIN)):
+        yield from (f"{client}.{name}" for name in options.names)
+    yield from (f"listeners.https.{name}" for name in ADMIN.names if name.startswith("ssl."))
+    yield from ("rest.host.name", "rest.port", "spark.master")
+
+
+def said_of(worker: Properties, environment: Mapping[str, str]) -> tuple[bool, str]:
+    """Whether the file can be used, and all that is said of it."""
+    try:
+        file = worker_file(worker, environment)
+        warnings = (*file.warnings, *connector_warnings({"connector.class": "MirrorSource"}, file.properties))
+        rest_settings(file.properties, environment)
+    except ConfigError as error:
+        return False, str(error)
+    return True, "".join(warnings)
+
+
+@pytest.mark.parametrize(
+    "text", ["geheim:99999,geheim[", "geheim[=5", "http://geheim:99999/", "https://geheim:1"]
+)
+@pytest.mark.parametrize("written", ["${env:PLANTED}", "a${env:PLANTED}("])
+def test_nothing_that_is_said_holds_what_a_placeholder_stands_for(text: str, written: str) -> None:
+    file = GOOD | {
+        "config.providers": "env",
+        "config.providers.env.class": "EnvVar",
+        "security.protocol": "SASL_SSL",
+        "sasl.mechanism": "PLAIN",
+        "sasl.jaas.config": 'a.Module required username="u" password="p";',
+        "rest.oauthbearer.jwks.endpoint.url": "file:/etc/keys.json",
+        "rest.oauthbearer.expected.issuer": "issuer",
+        "rest.oauthbearer.expected.audience": "connect",
+    }
+    said = {
+        key: said_of(Properties({**file, key: written}), {"PLANTED": text}) for key in sorted(every_option())
+    }
+    assert [key for key, (_, words) in said.items() if "geheim" in words] == []
+    assert len([key for key, (is_usable, _) in said.items() if not is_usable]) > 50
 
 
 def test_an_unknown_provider_is_an_error() -> None:

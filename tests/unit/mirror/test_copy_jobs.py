@@ -1,7 +1,7 @@
 """Task plans of copy jobs: partitions, clients and state topics."""
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, is_dataclass, replace
 
 import pytest
 
@@ -9,6 +9,7 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flow_settings
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan, TransactionPlan
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
 
@@ -55,6 +56,36 @@ def test_partitions_follow_the_given_assignment() -> None:
         *flow({}), Announced(2, 0), PARTITIONS, 2, assigner=lambda _, count: ((hot,), tuple(others))[:count]
     )
     assert [[partition.source for partition in plan.partitions] for plan in assignment] == [[hot], others]
+
+
+def held(value: object) -> Iterator[ConnectionSettings]:
+    """All in it, however deep."""
+    if isinstance(value, ConnectionSettings):
+        yield value
+    elif is_dataclass(value):
+        for each in fields(value):
+            yield from held(getattr(value, each.name))
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from held(item)
+
+
+def test_all_connections_that_a_plan_brings_along_are_known() -> None:
+    """Each may have a login of its own, which executors must be told in private."""
+    own = {
+        f"{client}.{key}": value
+        for client in ("A.consumer", "A.producer", "B.producer", "B")
+        for key, value in {
+            "security.protocol": "SASL_SSL",
+            "sasl.mechanism": "PLAIN",
+            "sasl.jaas.config": f'PlainLoginModule required username="{client}" password="hush";',
+        }.items()
+    }
+    for plan in plans(own):
+        assert plan.connections == set(held(plan))
+        assert len(plan.connections) == 4
+    without = plans({"emit.offset-syncs.enabled": "false"})
+    assert all(plan.connections == set(held(plan)) for plan in without)
 
 
 def test_a_plan_keeps_the_facts_of_its_partitions() -> None:

@@ -15,7 +15,8 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import Store, TlsSettings
 from sparkmirror.security.stores import read_keys, read_trusted
 from sparkmirror.security.tls_context import client_context
-from tests.support.certificates import Identity, authority, write
+from tests.support.certificates import KEY_PASSWORD, Identity, authority, jks_of, trust_store_of, write
+from tests.support.certificates import PASSWORD as STORE_PASSWORD
 
 PASSWORD: Final = "a password"
 ONLY_FIPS: Final = """\
@@ -123,6 +124,43 @@ def test_an_openssl_without_any_cipher_is_told(tmp_path: Path) -> None:
         [sys.executable, "-c", CONNECT], env=environment, capture_output=True, text=True, check=True
     )
     assert "security.protocol: This machine's OpenSSL has no cipher suite. In FIPS mode: " in ran.stdout
+
+
+@pytest.mark.parametrize("mac", ["HmacPBESHA256", "NONE"])
+def test_certificates_that_are_not_encrypted_need_no_password(
+    mac: str, own: Identity, tmp_path: Path
+) -> None:
+    """As in Java, which checks no integrity then."""
+    certificate = write(tmp_path / "own.pem", own.certificate_pem())
+    plain = ("keystore.pkcs12.certProtectionAlgorithm=NONE", f"keystore.pkcs12.macAlgorithm={mac}")
+    store = trust_store_of(certificate, tmp_path / "trust.p12", "PKCS12", *plain)
+    assert read_trusted(Store("ssl.truststore", "PKCS12", store)) == own.certificate_pem()
+
+
+def test_certificates_that_are_encrypted_need_a_password(own: Identity, tmp_path: Path) -> None:
+    certificate = write(tmp_path / "own.pem", own.certificate_pem())
+    store = trust_store_of(certificate, tmp_path / "trust.p12", "PKCS12")
+    with pytest.raises(
+        ConfigError, match=r"ssl\.truststore\.location: It can't be opened.* needs its password$"
+    ):
+        read_trusted(Store("ssl.truststore", "PKCS12", store))
+
+
+def test_a_key_with_a_password_of_its_own_may_have_any_alias(own: Identity, tmp_path: Path) -> None:
+    pkcs12 = write(tmp_path / "own.p12", own.pkcs12(STORE_PASSWORD))
+    jks = jks_of(pkcs12, tmp_path / "own.jks", key_password=KEY_PASSWORD, alias="a key, for us")
+    found = read_keys(Store("ssl.keystore", "JKS", jks, password=STORE_PASSWORD), KEY_PASSWORD)
+    assert "BEGIN PRIVATE KEY" in found.pem
+
+
+def test_java_is_asked_for_where_it_is_needed(
+    own: Identity, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jks = jks_of(write(tmp_path / "own.p12", own.pkcs12(STORE_PASSWORD)), tmp_path / "own.jks")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(ConfigError, match=r"ssl\.keystore\.location: .*sparkmirror needs Java"):
+        read_keys(Store("ssl.keystore", "JKS", jks, password=STORE_PASSWORD), None)
 
 
 def test_a_wrong_password_of_a_new_store_is_nothing_but_that(own: Identity, tmp_path: Path) -> None:

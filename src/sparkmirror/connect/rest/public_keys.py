@@ -79,7 +79,7 @@ def fetcher(url: str, option: str, tls: TlsSettings | None) -> Callable[[], Keys
         return lambda: _keys(read_regular_file(Path(unquote(parts.path))), option)
     if parts.scheme.lower() != "https" or not parts.hostname:
         # Whoever can change an answer underway would choose the keys.
-        raise ConfigError(option, url, "must begin with https:// or file:/")
+        raise ConfigError(option, None, "must begin with https:// or file:/")  # it may be kept elsewhere
     contexts = ClientContexts()
     if tls is not None:
         contexts.context_of(tls)

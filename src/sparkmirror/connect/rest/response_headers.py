@@ -61,19 +61,19 @@ def _split(text: str) -> list[str]:
     while at < len(text):
         match = _RULE.match(text, at)
         if match is None or match.end() == at:
-            raise ValueError(f"Invalid format of header config '{text[at:]}'. {_EXPECTED}")
+            raise ValueError(f"Invalid format of header config '{text[at:]}'. {EXPECTED}")
         rules.append(match["quoted"] if match["quoted"] is not None else match["plain"])
         at = match.end()
     return rules
 
 
-_EXPECTED: Final = "Expected: '[action] [header name]:[header value]'"
+EXPECTED: Final = "Expected: '[action] [header name]:[header value]'"
 
 
 def _rule(text: str) -> HeaderRule:
     action, space, header = text.strip().partition(" ")
     if not space:
-        raise ValueError(f"Invalid format of header config '{text}'. {_EXPECTED}")
+        raise ValueError(f"Invalid format of header config '{text}'. {EXPECTED}")
     found = next((known for known in Action if known.value.lower() == action.lower()), None)
     if found is None:
         known = ", ".join(action.value for action in Action)

@@ -12,8 +12,9 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
 from sparkmirror.connect.rest.internal_requests import is_known_algorithm, signature
 from sparkmirror.connect.rest.login_settings import LoginSettings, login_settings
-from sparkmirror.connect.rest.response_headers import HeaderRule, header_rules
+from sparkmirror.connect.rest.response_headers import EXPECTED, HeaderRule, header_rules
 from sparkmirror.connect.rest.tls import RestTls, rest_tls
+from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 HTTP: Final = "http"
@@ -135,7 +136,7 @@ def rest_settings(worker: Properties, environment: Mapping[str, str] | None = No
         advertised=advertised,
         tls=tls,
         admin_tls=admin_tls,
-        allowed_origins=_origins(values),
+        allowed_origins=_origins(worker, values),
         allowed_methods=_items(values, "access.control.allow.methods"),
         allowed_hosts=values.strings("rest.allowed.hosts"),
         header_rules=_rules(worker, values),
@@ -165,7 +166,8 @@ def _listener(worker: Properties, key: str, text: str) -> Listener:
     if protocol not in (HTTP, HTTPS):
         raise worker.error(key, 'Listener protocol must be either "http" or "https".')
     if not 0 <= port <= _PORT_MAX:
-        raise worker.error(key, f"A port is a number from 0 to {_PORT_MAX}, not {port}.")
+        given = worker.quoted(key, str(port))
+        raise worker.error(key, f"A port is a number from 0 to {_PORT_MAX}, not {given}.")
     return Listener(protocol, host, port)
 
 
@@ -208,17 +210,22 @@ def _items(values: Values, key: str) -> tuple[str, ...]:
     return tuple(item.strip() for item in values.string(key).split(",") if item.strip())
 
 
-def _origins(values: Values) -> JavaPattern | None:
+def _origins(worker: Properties, values: Values) -> JavaPattern | None:
     key = "access.control.allow.origin"
-    origins = _items(values, key)
-    return compile_list([".*" if origin == "*" else origin for origin in origins], key) if origins else None
+    origins = [".*" if origin == "*" else origin for origin in _items(values, key)]
+    try:
+        return compile_list(origins, key) if origins else None
+    except ConfigError as error:
+        reason = "not a pattern that can be used" if worker.hides(key) else error.reason
+        raise worker.error(key, reason) from None
 
 
 def _rules(worker: Properties, values: Values) -> tuple[HeaderRule, ...]:
+    key = "response.http.headers.config"
     try:
-        return header_rules(values.string("response.http.headers.config"))
+        return header_rules(values.string(key))
     except ValueError as error:
-        raise worker.error("response.http.headers.config", str(error)) from None
+        raise worker.error(key, EXPECTED if worker.hides(key) else str(error)) from None
 
 
 def _algorithms(worker: Properties, values: Values) -> tuple[str, ...]:
@@ -226,7 +233,7 @@ def _algorithms(worker: Properties, values: Values) -> tuple[str, ...]:
     algorithms = values.strings(key)
     unknown = next((name for name in algorithms if not is_known_algorithm(name)), None)
     if unknown is not None:
-        raise worker.error(key, f"The algorithm {unknown} is not known.")
+        raise worker.error(key, f"The algorithm {worker.quoted(key, unknown)} is not known.")
     for name in algorithms:
         try:
             signature(b"key", name, b"")

@@ -10,9 +10,9 @@ from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
 from sparkmirror.kafka import fetch, produce
 from sparkmirror.kafka.cluster_survey import ApiRange, ClusterSurvey
+from sparkmirror.kafka.fencing import FENCING_IDS
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
 from sparkmirror.setup.plan.flow_survey import FlowSurvey
-from sparkmirror.storage.attempts import FENCING_IDS
 from sparkmirror.storage.promotions import migrations_topic
 
 OLD_BROKER: Final = "old broker"

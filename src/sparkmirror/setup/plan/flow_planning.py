@@ -16,6 +16,7 @@ from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster_survey import survey
+from sparkmirror.kafka.fencing import FENCING_IDS
 from sparkmirror.policies.admin_writes import Results, TopicCreation
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
@@ -42,6 +43,7 @@ from sparkmirror.setup.plan.flow_plan import (
     topic_changes,
 )
 from sparkmirror.setup.plan.flow_survey import FlowSurvey, Refusal
+from sparkmirror.setup.plan.group_access import missing_group_rights
 from sparkmirror.setup.plan.holes import estimated_holes
 from sparkmirror.setup.plan.plan_findings import UNREADABLE, findings, too_many_replicas
 from sparkmirror.setup.promoted_topics import PromotedTopics
@@ -49,7 +51,7 @@ from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
 from sparkmirror.setup.topic_rules import first_refusal
 from sparkmirror.setup.topic_sync import Topics, TopicSync
-from sparkmirror.storage.attempts import FENCING_IDS, fencing_id, owner_of
+from sparkmirror.storage.attempts import fencing_id, owner_of
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.promotions import migrations_topic
 
@@ -61,16 +63,22 @@ _T = TypeVar("_T")
 
 def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
     """Plan a whole flow of an mm2.properties; `rate` is the expected bytes per second. Raises KafkaError."""
+    if settings.source is not None:
+        return plan_source(settings, settings.source, rate, settings)
+    return _plan_heartbeats(settings)
+
+
+def _own_topics_beside(settings: FlowSettings) -> Sequence[OwnTopic]:
+    """Those of the connectors beside the source connector."""
     own = [heartbeats_topic(settings.flow, settings.heartbeat)]
     if settings.checkpoint is not None:
         own.append(checkpoints_topic(settings.flow, settings.checkpoint))
-    if settings.source is not None:
-        return plan_source(settings, settings.source, rate, own)
-    return _plan_heartbeats(settings, own)
+    return own
 
 
-def _plan_heartbeats(settings: FlowSettings, own: Sequence[OwnTopic]) -> FlowPlan:
+def _plan_heartbeats(settings: FlowSettings) -> FlowPlan:
     """Of a flow that mirrors nothing."""
+    own = _own_topics_beside(settings)
     admin, alias = settings.heartbeat.admin, settings.flow.target
     with closing(Admin(admin)) as target:
         present = target.partition_counts()
@@ -89,14 +97,14 @@ def _plan_heartbeats(settings: FlowSettings, own: Sequence[OwnTopic]) -> FlowPla
 
 
 def plan_source(
-    on: FlowWorker, connector: SourceConfig, rate: Rate | None = None, more_own: Sequence[OwnTopic] = ()
+    on: FlowWorker, connector: SourceConfig, rate: Rate | None = None, beside: FlowSettings | None = None
 ) -> FlowPlan:
-    """What a MirrorSourceConnector does, and `more_own` topics of the connectors beside it.
+    """What a MirrorSourceConnector does, and what the connectors `beside` it need.
 
     Raises KafkaError when a cluster can't be reached; what it refuses is among the findings.
     """
     with closing(FlowAdmins(on.flow, connector)) as admins:
-        return _Planning(on, connector, admins).plan(rate, more_own)
+        return _Planning(on, connector, admins).plan(rate, beside)
 
 
 class _Planning:
@@ -111,13 +119,14 @@ class _Planning:
         self._log = flow_log(__name__, on.flow, connector.name)
         self._unreadable: list[Finding] = []
 
-    def plan(self, rate: Rate | None, more_own: Sequence[OwnTopic]) -> FlowPlan:
+    def plan(self, rate: Rate | None, beside: FlowSettings | None) -> FlowPlan:
         no_news: Sequence[str] = ()
         self._part("promoted topics", self._promoted.check, no_news)
         topics = self._topics()
         configs = self._configs()
         acls = self._acls()
         accounts = self._accounts()
+        more_own = () if beside is None else _own_topics_beside(beside)
         surveyed = survey_flow(self._on, self._connector, topics, more_own)
         assigned = self._assigned(surveyed)
         left = self._part("positions", lambda: backlog(self._on, self._connector, list(assigned)), Backlog())
@@ -142,6 +151,7 @@ class _Planning:
             homeless=left.homeless,
             refusals=self._refusals(surveyed, configs),
         )
+        lacking = self._lacking_groups(surveyed, beside)
         return FlowPlan(
             self._on.flow,
             self._connector.name,
@@ -150,7 +160,7 @@ class _Planning:
             _copies(surveyed, assigned, left),
             self._rate(rate, reported),
             tuple(self._skipped(topics)),
-            (*self._unreadable, *findings(surveyed)),
+            (*self._unreadable, *findings(surveyed), *lacking),
         )
 
     def _changes(self, surveyed: FlowSurvey) -> tuple[Change, ...]:
@@ -242,6 +252,13 @@ class _Planning:
                 return {}
 
         return self._part("offsets without records", estimated, {})
+
+    def _lacking_groups(self, surveyed: FlowSurvey, beside: FlowSettings | None) -> Sequence[Finding]:
+        checkpoint = None if beside is None else beside.checkpoint
+        nothing: Sequence[Finding] = ()
+        return self._part(
+            "groups", lambda: missing_group_rights(surveyed, self._connector, checkpoint), nothing
+        )
 
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())

@@ -10,11 +10,11 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster_survey import ClusterSurvey
+from sparkmirror.kafka.fencing import FENCING_IDS
 from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import TopicPlan
-from sparkmirror.storage.attempts import FENCING_IDS
 
 
 class Refusal(NamedTuple):
