@@ -8,7 +8,7 @@ import threading
 import time
 from typing import Final
 
-from bench.view import ASSIGNED_TASKS, FLOW, report, sources_of
+from bench.view import ASSIGNED_TASKS, FLOW, groups_look, report, sources_of
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.connect.rest.app import ConnectApp
 from sparkmirror.connect.rest.mirror_app import mirror_app
@@ -30,6 +30,7 @@ class Reported:
         self._sources = sources_of(partitions)
         self._assigned = tuple(tuple(self._sources[task::ASSIGNED_TASKS]) for task in range(ASSIGNED_TASKS))
         self._meter = SourceMeter()
+        self._groups = groups_look()
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -41,7 +42,7 @@ class Reported:
         self._thread.join()
 
     def looks(self) -> list[ConnectorLook]:
-        return [self._meter.look(_OF, self._assigned, time.monotonic())]
+        return [self._meter.look(_OF, self._assigned, time.monotonic()), self._groups]
 
     def _run(self) -> None:
         at = 0

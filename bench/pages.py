@@ -20,7 +20,8 @@ import psutil
 from bench.view import FLOW
 from sparkmirror.ui.looks import query
 
-_PAGES: Final = ("", f"flow?{query(str(FLOW))}", f"topic?{query(str(FLOW), 'topic-7')}")
+_OF_FLOW: Final = tuple(f"{page}?{query(str(FLOW))}" for page in ("flow", "groups"))
+_PAGES: Final = ("", *_OF_FLOW, f"topic?{query(str(FLOW), 'topic-7')}")
 _SETTLE_S: Final = 5.0
 _WATCHED_S: Final = 30.0
 _STREAMS: Final = 500
@@ -29,8 +30,8 @@ _BUFFER: Final = 1 << 16
 
 
 def live(number: int) -> str:
-    """The overview, the flow, and then one page of topics after the other."""
-    paths = ("overview", f"flow?{query(str(FLOW))}")
+    """The overview, the flow, its groups, and then one topic after the other."""
+    paths = ("overview", *_OF_FLOW)
     return paths[number] if number < len(paths) else f"topic?{query(str(FLOW), f'topic-{number}')}"
 
 

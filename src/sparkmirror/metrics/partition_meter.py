@@ -213,24 +213,30 @@ class PartitionMeter:
         A busy mirror's partitions are all asked once a second: no more is called here than must be.
         """
         self.is_looked_at = True
-        report, earlier, began = self.report, self.earlier, self._began(now)
+        report, earlier, windows, error_since = self.report, self.earlier, self.windows, self.error_since
         assert report is not None
-        records, copied = report.records, report.bytes
-        if earlier is not _NOTHING:
-            records, copied = records + earlier.records, copied + earlier.bytes
+        began = windows[0] if windows else None
+        if began is not None and now - began.at >= _COUNTED_S:
+            began = self._began(now)
         if began is not self.began:
             self.began, self.before = began, None if began is None else began.counts
-        before, lag, since = self.before, report.lag, self._behind_since()
-        known = known_lag(report)
-        moved_at, closed = NAN, NAN
-        if self.lags and lag is not None:
-            moved_at, closed = self.lags[0][0], self.lags[0][1] - lag
+        records, copied, before = report.records, report.bytes, self.before
+        if earlier is not _NOTHING:
+            records, copied = records + earlier.records, copied + earlier.bytes
+        lag = report.lag
+        since = self.time_lag.known_since if error_since is None else None
+        if since is None:
+            since = self._behind_since()
+        moved_at = closed = NAN
+        if lag is not None and self.lags:
+            moved_at, behind = self.lags[0]
+            closed = behind - lag
         return (report, earlier, began), (
             _RUNNING_CODE if report.state is _RUNNING else CODES[report.state],
             report.job_epoch,
-            NAN if known is None else known,
+            lag if lag is not None and (lag or report.error is None) else NAN,  # as `known_lag`
             NAN if since is None else since,
-            NAN if self.error_since is None else self.error_since,
+            NAN if error_since is None else error_since,
             NAN if self.end is None else self.end_since,
             moved_at,
             closed,

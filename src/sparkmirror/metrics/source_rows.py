@@ -98,32 +98,32 @@ class SourceRows:
 def _look(
     sources: list[TopicPartition], columns: Columns, every: list[Known | None], row: int
 ) -> PartitionLook:
-    known, task = every[row], int(columns.task[row])
+    known, task = every[row], int(columns.task.item(row))
     if known is None:
         return PartitionLook(sources[row], task)
-    of = {name: None if isnan(value) else value for name, value in _row(columns, row).items()}
     report, earlier, _ = known
-    moved_s, counts = of["moved_s"], earlier.plus(report)
+    moved_s, counts = _known(columns.moved_s, row), earlier.plus(report)
     return PartitionLook(
         sources[row],
         task,
         report,
-        is_silent=bool(of["is_silent"]),
-        is_stalled=bool(of["is_stalled"]),
-        record_rate=of["record_rate"] or 0.0,
-        byte_rate=of["byte_rate"],
-        lag_s=of["lag_s"],
-        error_for_s=of["error_for_s"],
-        quiet_since=of["quiet_since"],
-        motion=None if moved_s is None else Motion(moved_s, int(of["closed"] or 0)),
+        is_silent=bool(columns.is_silent.item(row)),
+        is_stalled=bool(columns.is_stalled.item(row)),
+        record_rate=columns.record_rate.item(row),
+        byte_rate=columns.byte_rate.item(row),
+        lag_s=_known(columns.lag_s, row),
+        error_for_s=_known(columns.error_for_s, row),
+        quiet_since=_known(columns.quiet_since, row),
+        motion=None if moved_s is None else Motion(moved_s, int(columns.closed.item(row))),
         latencies=_recent(known),
         incidents=counts.incidents,
         lost=counts.lost,
     )
 
 
-def _row(columns: Columns, row: int) -> Mapping[str, float]:
-    return {name: float(column[row]) for name, column in zip(Columns._fields, columns, strict=True)}
+def _known(column: Numbers, row: int) -> float | None:
+    value = column.item(row)
+    return None if isnan(value) else value
 
 
 def _recent(known: Known) -> Latencies | None:

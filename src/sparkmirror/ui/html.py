@@ -11,11 +11,11 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_date
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.ui import numbers
 from sparkmirror.ui.actions import ACTIONS, Action
+from sparkmirror.ui.cells import CELLS
 from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
 from sparkmirror.ui.looks import Look, query
@@ -109,15 +109,14 @@ def _topic(view: MirrorView, look: Look) -> dict[str, Any]:
         "known": known,
         "groups": groups[:_GROUPS_OF_TOPIC],
         "groups_left": len(groups) - _GROUPS_OF_TOPIC,
-        "partitions": page_of(topic.worst_first, look.number, _ROWS),
+        "partitions": page_of(topic.worst_first(), look.number, _ROWS),
     }
 
 
 def _groups(view: MirrorView, look: Look) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     known = groups_of(flow)
-    found = [it for it in (known.groups if known else None) or () if look.matching in it.name]
-    shown = page_of(found, look.number, _ROWS)
+    shown = page_of(() if known is None else known.matching(look.matching), look.number, _ROWS)
     answers = {it.name: group_answer(it, known) for it in shown.items if known is not None}
     trouble = next((it.state.error for it in flow.connectors if it.kind == "checkpoint"), None)
     return {"flow": flow, "known": known, "groups": shown, "answers": answers, "trouble": trouble}
@@ -126,7 +125,7 @@ def _groups(view: MirrorView, look: Look) -> dict[str, Any]:
 def _group(view: MirrorView, look: Look) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     known = groups_of(flow)
-    group = next((it for it in (known.groups if known else None) or () if it.name == look.name), None)
+    group = None if known is None else known.named(look.name)
     if known is None or group is None:
         raise LookupError(f"Flow {flow.flow} follows no group {look.name}, or has not listed it yet")
     return {
@@ -254,10 +253,9 @@ def _environment() -> Environment:
         "ago": numbers.ago,
         "rate": numbers.rate,
         "size": numbers.size,
-        "latencies": numbers.latencies,
         "clock": clock_time,
         "date": as_date,
-        "shown": lambda name: printable(str(name)),
+        **CELLS,
         "plural": lambda number, name: f"{number:,} {name}{'' if number == 1 else 's'}",
     }
     environment.globals |= {

@@ -1,8 +1,9 @@
 """The topics of a flow: their sums, and the view of one when it is asked for."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -55,6 +56,16 @@ class Topics(Sequence[TopicView]):
     def named(self, name: str) -> TopicView | None:
         at = self.layout.numbers.get(name)
         return None if at is None else self._view(at)
+
+    def source_end(self, of: TopicPartition) -> int | None:
+        """None where it is not known."""
+        topic = self.layout.numbers.get(of.topic)
+        if topic is None:
+            return None
+        rows = self.sums.rows(topic).tolist()
+        at = bisect_left(rows, of, key=self.partitions.source)
+        is_there = at < len(rows) and self.partitions.source(rows[at]) == of
+        return self.partitions.source_end(rows[at]) if is_there else None
 
     @cached_property
     def _worst_first(self) -> Indices:
@@ -110,7 +121,7 @@ class Topics(Sequence[TopicView]):
             next((it.target_topic for row in rows.tolist() if (it := self.partitions.report(row))), None),
             sums.state(at) if promotion is None else State(Word.PROMOTED, advice=str(promotion)),
             Rows(rows, self.partitions.view),
-            self._by_worst(rows),
+            partial(self._by_worst, rows),
             sums.lag(at),
             sums.left_s(at),
             sums.speed(at),

@@ -4,7 +4,7 @@ Times are ages in seconds at the moment of the view, except `quiet_since`, when 
 seen to be where it is: `FlowView.age` tells how long ago. So a quiet topic is the same value in each view.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
@@ -58,20 +58,27 @@ class PartitionView(NamedTuple):
     lost: int
     notice: str | None
 
-    def latency_ms(self, quantile: float) -> float | None:
-        """Computed when asked for: few partitions are looked at one by one."""
-        return None if self.latencies is None else self.latencies.recent.quantile(quantile)
+    @property
+    def median_and_high_ms(self) -> tuple[float | None, float | None]:
+        """The median latency and the 99th percentile. Computed here: few partitions are looked at alone."""
+        if self.latencies is None:
+            return None, None
+        recent = self.latencies.recent
+        return recent.quantile(0.5), recent.quantile(0.99)
 
 
 @dataclass(frozen=True, slots=True)
 class TopicView:
-    """A topic of the source; `target` is its name on the target, None before a partition has reported."""
+    """A topic of the source; `target` is its name on the target, None before a partition has reported.
+
+    `worst_first` has its partitions in another order, made when it is asked for.
+    """
 
     name: str
     target: str | None
     state: State
     partitions: Sequence[PartitionView]
-    worst_first: Sequence[PartitionView]
+    worst_first: Callable[[], Sequence[PartitionView]]
     lag: Lag
     left_s: float | None
     speed: Speed
@@ -141,15 +148,3 @@ class GroupView:
             if None in counts or self.error is not None
             else sum(count for count in counts if count is not None)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class GroupsView:
-    """`groups` is None before the first interval."""
-
-    groups: Sequence[GroupView] | None
-    left_out: int
-    age_s: float | None
-    interval_s: float
-    target_age_s: float | None
-    reads_target: bool

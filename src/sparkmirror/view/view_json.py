@@ -130,7 +130,7 @@ def _part(flow: FlowView, asked: Asked) -> Json:
     if asked.topic is not None:
         topic = topic_of(flow, asked.topic)
         answers = [topic_answer(flow, topic), *group_answers(groups_of(flow), topic.name)[:SIZE]]
-        shown = page_of(topic.worst_first, asked.page, asked.size)
+        shown = page_of(topic.worst_first(), asked.page, asked.size)
         return {
             "topic": _topic(flow, topic),
             "may_move": [_answer(it) for it in answers],
@@ -181,7 +181,7 @@ def _partition(flow: FlowView, partition: PartitionView) -> Json:
         "source_end": partition.source_end,
         **_lag(partition.lag, partition.left_s),
         **_speed(partition.speed),
-        "latency_ms": _latency(partition.latency_ms(0.5), partition.latency_ms(0.99)),
+        "latency_ms": _latency(*partition.median_and_high_ms),
         "quiet_for_seconds": _rounded(flow.age(partition.quiet_since)),
         "incidents": dict(sorted(partition.incidents.items())),
         "lost_records": partition.lost,
@@ -191,10 +191,9 @@ def _partition(flow: FlowView, partition: PartitionView) -> Json:
 
 def _groups(flow: FlowView, asked: Asked) -> Json:
     groups = groups_of(flow)
-    if groups is None or groups.groups is None:
+    if groups is None or groups.names is None:
         return {"known": False, "page": 1, "pages": 1, "total": None, "items": []}
-    found = [it for it in groups.groups if asked.matching in it.name]
-    shown = page_of(found, asked.page, asked.size)
+    shown = page_of(groups.matching(asked.matching), asked.page, asked.size)
     return {
         "known": True,
         "left_out_partitions": groups.left_out,
