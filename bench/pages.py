@@ -43,9 +43,10 @@ class Streams:
         self._tasks: list[asyncio.Task[None]] = []
         self.bytes = 0
 
-    async def open(self, paths: Sequence[str]) -> None:
+    async def open(self, paths: Sequence[str], settle_s: float = _SETTLE_S) -> None:
+        """Raises what has ended one of them by then."""
         self._tasks += [asyncio.create_task(self._read(path)) for path in paths]
-        await asyncio.sleep(_SETTLE_S)
+        await asyncio.sleep(settle_s)
         for task in self._tasks:
             if task.done():
                 task.result()
