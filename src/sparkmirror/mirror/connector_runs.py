@@ -77,6 +77,10 @@ class ConnectorRun(Protocol):
         """Add to its events that somebody asked for something; nothing where it has no events."""
         ...
 
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
+        """Add to its events what it starts with, without secrets, and the node that leads and runs it."""
+        ...
+
     def reading(self) -> ConnectorReading | None:
         """Its metrics for `/metrics`; None for none."""
         ...
@@ -98,10 +102,10 @@ class SourceRun:
     ) -> None:
         self._of = on.flow, connector.name
         self.slots = connector.settings.tasks_max
-        self.limits = RateLimitUpdates(on, connector)
+        self._events = EventLog(on.flow, connector.name, on.worker_client)
+        self.limits = RateLimitUpdates(on, connector, self._events.note)
         self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
         reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
-        self._events = EventLog(on.flow, connector.name, on.worker_client)
         self._history = EventHistory(on.flow, on.worker_client)
         owner = owner_of(on.worker.offset_topic.name, connector.name)
         self._migrations = MigrationHistory(on.flow, on.worker_client, owner)
@@ -166,6 +170,11 @@ class SourceRun:
     def note(self, text: str) -> None:
         self._events.note(EventKind.ACTION, text)
 
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
+        led = f"{leader} leads; " if leader else ""
+        written = ", ".join(f"{key}={value}" for key, value in sorted(settings.items()))
+        self._events.note(EventKind.CONFIGURED, f"{led}{written or 'all settings have their defaults'}")
+
     def reading(self) -> SourceReading:
         source, now = self._source, time.monotonic()
         reading = self._progress.meter.reading(self._of, source.assignment, self.failures(), now)
@@ -218,6 +227,9 @@ class CheckpointRun:
     def note(self, text: str) -> None:
         pass
 
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
+        pass
+
     def reading(self) -> CheckpointReading:
         return self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
 
@@ -252,6 +264,9 @@ class HeartbeatRun:
         return self._heartbeats.written_topics
 
     def note(self, text: str) -> None:
+        pass
+
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
         pass
 
     def reading(self) -> HeartbeatReading:
@@ -289,6 +304,9 @@ class IdleRun:
         return ()
 
     def note(self, text: str) -> None:
+        pass
+
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
         pass
 
     def reading(self) -> None:
