@@ -197,7 +197,9 @@ class SourceRun:
             promoted=source.promotions,
             migrations=self._migrations.look(),
         )
-        return self._progress.meter.look(of, assignment, time.monotonic())
+        now = time.monotonic()
+        self._progress.rhythm.note(now)
+        return self._progress.meter.look(of, assignment, now)
 
 
 class CheckpointRun:
