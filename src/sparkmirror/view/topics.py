@@ -62,10 +62,12 @@ class Topics(Sequence[TopicView]):
         topic = self.layout.numbers.get(of.topic)
         if topic is None:
             return None
-        rows = self.sums.rows(topic).tolist()
-        at = bisect_left(rows, of, key=self.partitions.source)
-        is_there = at < len(rows) and self.partitions.source(rows[at]) == of
-        return self.partitions.source_end(rows[at]) if is_there else None
+        rows, source = self.sums.rows(topic), self.partitions.source
+        at = of.partition  # its place, where all partitions before it are copied too
+        if at >= len(rows) or source(rows.item(at)) != of:
+            at = bisect_left(rows.tolist(), of, key=source)
+        is_there = at < len(rows) and source(rows.item(at)) == of
+        return self.partitions.source_end(rows.item(at)) if is_there else None
 
     @cached_property
     def _worst_first(self) -> Indices:
