@@ -39,6 +39,7 @@ class Answer(NamedTuple):
 def topic_answer(flow: FlowView, topic: TopicView) -> Answer:
     if topic.state.word is Word.PROMOTED:
         return Answer(topic.name, (Check("promoted", holds=True, fact=topic.state.advice),))
+    topic = topic._replace(partitions=list(topic.partitions))  # each check goes through all of them
     quiet = _quiet(topic, flow.age(topic.quiet_since))
     return Answer(topic.name, (_drained(topic), quiet, _verified(flow, topic)))
 

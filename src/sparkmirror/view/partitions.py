@@ -129,6 +129,8 @@ class Partitions:
         return table[at]
 
     def _place(self, row: int) -> tuple[PartitionTable, int]:
+        if len(self.tables) == 1:
+            return self.tables[0], row
         for table in self.tables:
             if row < len(table):
                 return table, row

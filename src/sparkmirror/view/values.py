@@ -5,7 +5,6 @@ seen to be where it is: `FlowView.age` tells how long ago. So a quiet topic is t
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -67,8 +66,7 @@ class PartitionView(NamedTuple):
         return recent.quantile(0.5), recent.quantile(0.99)
 
 
-@dataclass(frozen=True, slots=True)
-class TopicView:
+class TopicView(NamedTuple):
     """A topic of the source; `target` is its name on the target, None before a partition has reported.
 
     `worst_first` has its partitions in another order, made when it is asked for.
@@ -103,8 +101,7 @@ class ConnectorView(NamedTuple):
     settings: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPartitionView:
+class GroupPartitionView(NamedTuple):
     """`again` is how many records would be read again if the group moved now; None where that is unknown.
 
     `translated` is its place on the target, exact when `behind` is 0, else at most `behind` too early;
@@ -123,8 +120,7 @@ class GroupPartitionView:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupView:
+class GroupView(NamedTuple):
     """`is_active` on the target: it has members there; None where the target's groups are not read.
 
     `error` is why its offsets could not be read, on the source, where there are no partitions then, or on
