@@ -56,7 +56,7 @@ Scheme = Literal["light", "dark"]
 WIDTHS: Final = (360, 1280, 2560, 3840)
 NODES_MAX: Final = 3000
 BANNER_S: Final = 10.0
-SEEN_S: Final = 3.0
+SEEN_S: Final = 2.0
 LATE_MS: Final = 500
 ROUND: Final = 2
 """Messages of a second: what has changed, and the time."""
