@@ -31,8 +31,9 @@ from sparkmirror.view.making import Node
 from tests.browser.pictures import Pictures
 from tests.support.flow_plans import PLAN
 from tests.support.memory_herder import MemoryHerder
-from tests.support.mirror_looks import behind, everything, look, source
+from tests.support.mirror_looks import SOURCE, behind, everything, look, source
 from tests.support.rest_serving import serving, settings
+from tests.system.test_rest_logins import CONFIG
 
 AXE: Final = "axe-core@4.14.1"
 PAGES: Final = {
@@ -53,7 +54,7 @@ FORMS: Final = {
 }
 """Pages of a worker that are made when they are asked for."""
 Scheme = Literal["light", "dark"]
-WIDTHS: Final = (360, 1280, 2560, 3840)
+WIDTHS: Final = (360, 1280, 3840)
 NODES_MAX: Final = 3000
 BANNER_S: Final = 10.0
 SEEN_S: Final = 2.0
@@ -98,6 +99,7 @@ def served() -> Iterator[Served]:
 @pytest.fixture(scope="module")
 def worker() -> Iterator[str]:
     herder = MemoryHerder()
+    herder.put(SOURCE, {**CONFIG, "name": SOURCE})
     herder.planned = to_json(PLAN)
     view = CurrentView(lambda: Node("node-1", "1.0"), everything)
     with serving(herder, settings(ui_actions="true"), view=view) as url:

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
@@ -22,7 +22,7 @@ from sparkmirror.ui.looks import Look, query
 from sparkmirror.ui.plans import PlanLines
 from sparkmirror.view.events import events_matching
 from sparkmirror.view.flows import FlowView, MirrorView
-from sparkmirror.view.groups import groups_of
+from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.migrations import migrations_matching
 from sparkmirror.view.moves import group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import page_of
@@ -134,6 +134,7 @@ def _group(view: MirrorView, look: Look) -> dict[str, Any]:
         "group": group,
         "answer": group_answer(group, known),
         "partitions": page_of(group.partitions, look.number, _ROWS),
+        "lag_of_partition": partial(lag_of, flow),
     }
 
 

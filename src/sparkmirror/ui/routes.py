@@ -191,9 +191,7 @@ class PagesResource:
 
     def _rendered_parts(self, looks: Sequence[Look], *, may_act: bool) -> Response:
         view = self._view.get()
-        parts = [_part_of(view, look, may_act=may_act) for look in looks]
-        # Names may hold half a surrogate pair: as an escape it is JSON still.
-        return Response(json.dumps(parts), media_type="application/json")
+        return _PartsResponse([_part_of(view, look, may_act=may_act) for look in looks])
 
     async def _live(self, request: Request) -> Response:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -210,6 +208,8 @@ class PagesResource:
         """In one request, which another node may answer."""
         sent = {"path": "/ui/parts", "query_string": looks_query(it.look for it in wanted).encode()}
         response = await _answered(self._parts, Request({**wanted[0].request.scope, **sent}))
+        if isinstance(response, _PartsResponse):
+            return response.parts
         text = bytes(response.body).decode("utf-8", "replace")
         if response.status_code == HTTPStatus.OK:
             return [Part(*fields) for fields in json.loads(text)]
@@ -227,6 +227,18 @@ class _Wanted:
     look: Look
     user: Hashable
     request: Request = field(compare=False)
+
+
+class _PartsResponse(Response):
+    """Parts for the streams of this node; where another node has asked for them, they are sent as JSON."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        super().__init__()
+        self.parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Names may hold half a surrogate pair: as an escape it is JSON still.
+        await Response(json.dumps(self.parts), media_type="application/json")(scope, receive, send)
 
 
 def _part_of(view: MirrorView, look: Look, *, may_act: bool) -> Part:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from sparkmirror.domain.ids import GroupId
-from sparkmirror.metrics.looks import GroupPartitionLook, GroupsLook
+from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.metrics.partition_table import Rows
 from sparkmirror.view.flows import FlowView
 from sparkmirror.view.group_index import GroupIndex
@@ -70,31 +70,13 @@ def _group(flow: FlowView, look: GroupsLook, name: GroupId) -> GroupView:
     is_read = look.reads_target and look.target_age_s is not None
     return GroupView(
         name,
-        [_partition(flow, it) for it in flow.group_index.by_group.get(name, ())],
+        flow.group_index.partitions_of(name),
         name in look.active if is_read else None,
         look.errors.get(name),
     )
 
 
-def _partition(flow: FlowView, look: GroupPartitionLook) -> GroupPartitionView:
-    end = flow.topics.source_end(look.source)
-    return GroupPartitionView(
-        look.source,
-        look.target,
-        look.committed,
-        None if end is None else max(0, end - look.committed),
-        look.translated,
-        look.behind_max,
-        look.checkpoint,
-        look.written,
-        _again(look),
-        look.why,
-    )
-
-
-def _again(look: GroupPartitionLook) -> int | None:
-    """From where it would continue to where it is: its checkpoint, or what was committed for it there."""
-    starts = [at for at in (look.written, look.checkpoint) if at is not None]
-    if not starts or look.translated is None or look.behind_max is None:
-        return None
-    return max(0, look.translated + look.behind_max - max(starts))
+def lag_of(flow: FlowView, partition: GroupPartitionView) -> int | None:
+    """How far the group is behind the source's end, None where that is unknown."""
+    end = flow.topics.source_end(partition.source)
+    return None if end is None else max(0, end - partition.committed)

@@ -1,6 +1,7 @@
 """Tells of all partitions of a flow, as columns, and makes the view of one when it is asked for."""
 
 from collections.abc import Sequence
+from functools import cached_property
 from math import isfinite, isnan
 from typing import Final, NamedTuple
 
@@ -66,6 +67,11 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.conditions)
+
+    @cached_property
+    def largest_lag_first(self) -> Numbers:
+        """Something to sort by."""
+        return -np.nan_to_num(self.told.lag)
 
     def view(self, row: int) -> PartitionView:
         """Made once: a page asks for it several times."""

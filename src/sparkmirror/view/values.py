@@ -111,7 +111,6 @@ class GroupPartitionView(NamedTuple):
     source: TopicPartition
     target: TopicPartition
     committed: int
-    lag: int | None
     translated: int | None
     behind: int | None
     checkpoint: int | None

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from sparkmirror.storage.events import Event
 from sparkmirror.view.events import events_matching
 from sparkmirror.view.flows import FlowView, MirrorView, Verification
-from sparkmirror.view.groups import groups_of
+from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.migrations import MigratedPartition, Migration, MigrationKind, migrations_matching
 from sparkmirror.view.moves import Answer, group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import Page, page_of
@@ -199,11 +199,11 @@ def _groups(flow: FlowView, asked: Asked) -> Json:
         "left_out_partitions": groups.left_out,
         "age_seconds": _rounded(groups.age_s),
         "target_age_seconds": _rounded(groups.target_age_s),
-        **_page(shown, lambda it: {**_group(it), **_answer(group_answer(it, groups))}),
+        **_page(shown, lambda it: {**_group(flow, it), **_answer(group_answer(it, groups))}),
     }
 
 
-def _group(group: GroupView) -> Json:
+def _group(flow: FlowView, group: GroupView) -> Json:
     return {
         "name": group.name,
         "is_exact": group.is_exact,
@@ -211,16 +211,16 @@ def _group(group: GroupView) -> Json:
         "is_active_on_target": group.is_active,
         "error": group.error,
         "partition_count": len(group.partitions),
-        "partitions": [_group_partition(it) for it in group.partitions[:SIZE]],
+        "partitions": [_group_partition(flow, it) for it in group.partitions[:SIZE]],
     }
 
 
-def _group_partition(partition: GroupPartitionView) -> Json:
+def _group_partition(flow: FlowView, partition: GroupPartitionView) -> Json:
     return {
         "topic": partition.source.topic,
         "partition": partition.source.partition,
         "committed": partition.committed,
-        "lag_records": partition.lag,
+        "lag_records": lag_of(flow, partition),
         "translated": partition.translated,
         "behind_records": partition.behind,
         "why": partition.why,

@@ -15,7 +15,7 @@ from sparkmirror.metrics.partition_table import PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.view.flows import FlowView, MirrorView
-from sparkmirror.view.groups import groups_of
+from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.moves import Check, group_answer, group_answers, topic_answer
 from sparkmirror.view.values import PartitionView
@@ -211,7 +211,7 @@ def test_groups_have_what_they_would_read_again() -> None:
         "unwritten": 50,
     }
     assert (found[GroupId("late")].is_active, found[GroupId("exact")].is_active) == (True, False)
-    assert found[GroupId("exact")].partitions[0].lag == 100
+    assert lag_of(made, found[GroupId("exact")].partitions[0]) == 100
 
 
 def test_groups_are_sorted_out_anew_only_when_others_are_told() -> None:
