@@ -79,8 +79,8 @@ class PagesResource:
             "/ui": self._index,
             "/ui/plan": self._plan,
             "/ui/verified": self._verified,
-            "/ui/{page}": self._page,
             "/ui/parts": self._parts,
+            "/ui/{page}": self._page,
             "/ui/live/{page}": self._live,
             "/ui/static/{file}": _static,
         }
