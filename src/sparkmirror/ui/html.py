@@ -8,7 +8,7 @@ from itertools import chain
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.quantities import as_date
@@ -54,32 +54,32 @@ class Need(NamedTuple):
 def page(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
     """The whole page. Raises LookupError with a text for the user."""
     content = part(view, look, may_act=may_act)
-    return _environment().get_template("page.html").render(look=look, view=view, part=content)
+    return _template("page.html").render(look=look, view=view, part=content)
 
 
 def part(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
     """What of the page changes, with links to actions if the user may. Raises LookupError with a text."""
     context = {"view": view, "look": look, "may_act": may_act, **_CONTEXTS[look.page](view, look)}
-    return _environment().get_template(f"{look.page}.html").render(context)
+    return _template(f"{look.page}.html").render(context)
 
 
 def error_page(look: Look, message: str) -> str:
     """A page that says why there is nothing to see, and looks again."""
-    content = _environment().get_template("error.html").render(message=message, look=look)
-    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+    content = _template("error.html").render(message=message, look=look)
+    return _template("page.html").render(look=look, view=None, part=content)
 
 
 def act_page(look: Look, action: Action, token: str) -> str:
     """Asks whether a connector should be changed; `token` makes the form good for one use."""
-    content = _environment().get_template("act.html").render(look=look, action=action, token=token)
-    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+    content = _template("act.html").render(look=look, action=action, token=token)
+    return _template("page.html").render(look=look, view=None, part=content)
 
 
 def plan_page(look: Look, plan: PlanLines, made_at: float) -> str:
     """A plan, made when it was asked for."""
     context = {"look": look, "plan": plan, "made_at": made_at, "kinds": _PLAN_KINDS}
-    content = _environment().get_template("plan.html").render(context)
-    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+    content = _template("plan.html").render(context)
+    return _template("page.html").render(look=look, view=None, part=content)
 
 
 def _overview(view: MirrorView, _look: Look) -> dict[str, Any]:
@@ -236,6 +236,13 @@ def points_json(history: Sequence[HistoryPoint], made_at: float) -> str:
 
 def clock_time(epoch_s: float) -> str:
     return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%H:%M:%S UTC")
+
+
+@cache
+def _template(name: str) -> Template:
+    template = _environment().get_template(name)
+    template.globals = dict(template.globals)  # else each rendering copies a chain of them
+    return template
 
 
 @cache

@@ -191,7 +191,8 @@ class PagesResource:
 
     def _rendered_parts(self, looks: Sequence[Look], *, may_act: bool) -> Response:
         view = self._view.get()
-        return _PartsResponse([_part_of(view, look, may_act=may_act) for look in looks])
+        at = clock_time(view.made_at)
+        return _PartsResponse([_part_of(view, at, look, may_act=may_act) for look in looks])
 
     async def _live(self, request: Request) -> Response:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -241,11 +242,11 @@ class _PartsResponse(Response):
         await Response(json.dumps(self.parts), media_type="application/json")(scope, receive, send)
 
 
-def _part_of(view: MirrorView, look: Look, *, may_act: bool) -> Part:
+def _part_of(view: MirrorView, at: str, look: Look, *, may_act: bool) -> Part:
     if look.page not in PAGES:
         return Part("", trouble=_NO_PAGE)
     try:
-        return Part(part(view, look, may_act=may_act), clock_time(view.made_at))
+        return Part(part(view, look, may_act=may_act), at)
     except LookupError as error:
         return Part("", trouble=str(error.args[0]))
 

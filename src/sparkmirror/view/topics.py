@@ -112,7 +112,8 @@ class Topics(Sequence[TopicView]):
                 for bucket, count in before.counts.items():
                     counts[bucket] -= count
         merged = LatencyHistogram({it: count for it, count in counts.items() if count > 0})
-        return merged.quantile(0.5), merged.quantile(0.99)
+        median, high = merged.quantiles(0.5, 0.99)
+        return median, high
 
     def _view(self, at: int) -> TopicView:
         rows, sums = self.sums.rows(at), self.sums

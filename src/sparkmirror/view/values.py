@@ -62,8 +62,8 @@ class PartitionView(NamedTuple):
         """The median latency and the 99th percentile. Computed here: few partitions are looked at alone."""
         if self.latencies is None:
             return None, None
-        recent = self.latencies.recent
-        return recent.quantile(0.5), recent.quantile(0.99)
+        median, high = self.latencies.recent.quantiles(0.5, 0.99)
+        return median, high
 
 
 class TopicView(NamedTuple):
