@@ -9,8 +9,8 @@ STAMP := $(VENV)/.installed
 AUDIT_TOOLS := cyclonedx-bom==7.5.0 pip-audit==2.10.1
 AUDIT := build/audit
 
-.PHONY: help setup demo test prepared lint check format bench bench-versions bench-pages soak soak-tokens sbom audit \
-  clean
+.PHONY: help setup demo test prepared lint check format bench bench-versions bench-pages bench-looked-at \
+  soak soak-tokens sbom audit clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
@@ -18,7 +18,8 @@ help:
 	@echo "make check   format, lint, types, import contract, unit tests"
 	@echo "make bench   throughput, CPU, memory and latency beside Java MirrorMaker 2"
 	@echo "make bench-versions BEFORE=CHECKOUT  the same code before a change: throughput, CPU, latency, starts"
-	@echo "make bench-pages  what looking at a large mirror costs: pages, view, /metrics"
+	@echo "make bench-pages  what looking at a large mirror costs: pages, view, /metrics; how soon a page shows what happens"
+	@echo "make bench-looked-at  throughput and latency with 20 pages open and with none, in pairs; ARGS='--pairs 10'"
 	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
 	@echo "             WALKS=1000000 ARGS='--seed 7 --minutes 60'"
 	@echo "make soak-tokens  an hour of logins by tokens of a minute that are rotated and revoked; MINUTES=4 TOKEN_S=8 SEED=7"
@@ -70,6 +71,10 @@ bench-pages: setup
 	$(BIN)/python -m bench.view
 	$(BIN)/python -m bench.metrics_page
 	$(BIN)/python -m bench.pages
+	$(BIN)/python -m bench.seen
+
+bench-looked-at: setup
+	$(BIN)/python -m bench.looked_at $(ARGS)
 
 soak: setup
 	$(BIN)/python -m tests.model --walks $(WALKS) --seed $$(date +%s)

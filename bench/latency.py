@@ -22,7 +22,7 @@ from bench.workloads import LATENCY, PARTITIONS
 
 RECORDS_PER_S = 1000
 RECORD_BYTES = 100
-_TOPIC = "bench-latency"
+TOPIC = "bench-latency"
 _TIMEOUT_S = 120.0
 
 
@@ -40,38 +40,43 @@ class Timing:
 
 def measure(bed: Bed, side: Side, run: int, timing: Timing) -> LatencyRun:
     """Through a mirror."""
-    job = Job(LATENCY, run, f"{LATENCY}{run}{side.name.lower().replace('_', '')}", _TOPIC, 0)
-    mirroring = bed.mirroring(job.alias, _TOPIC)
+    alias = f"{LATENCY}{run}{side.name.lower().replace('_', '')}"
+    return LatencyRun(side, run, through(bed, side, Job(LATENCY, run, alias, TOPIC, 0), timing))
+
+
+def through(bed: Bed, side: Side, job: Job, timing: Timing) -> Percentiles:
+    """Of `TOPIC`, through the mirror that the job starts."""
+    mirroring = bed.mirroring(job.alias, TOPIC)
     with source_topic(bed):
-        bed.target.topics.create(mirroring.target_topic(_TOPIC), PARTITIONS)
+        bed.target.topics.create(mirroring.target_topic(TOPIC), PARTITIONS)
         with SideProcess.start(
             command(bed, side, mirroring, job), bed.folder / f"{job.alias}.log"
         ) as process:
-            read = (bed.target.bootstrap, mirroring.target_topic(_TOPIC))
+            read = (bed.target.bootstrap, mirroring.target_topic(TOPIC))
             percentiles = observe(bed, read, timing, process)
             process.stop()
-    return LatencyRun(side, run, percentiles)
+    return percentiles
 
 
 def floor(bed: Bed, run: int, timing: Timing) -> LatencyRun:
     """Consumer and producer on the same topic."""
     with source_topic(bed):
-        return LatencyRun(None, run, observe(bed, (bed.source.bootstrap, _TOPIC), timing, None))
+        return LatencyRun(None, run, observe(bed, (bed.source.bootstrap, TOPIC), timing, None))
 
 
 @contextmanager
 def source_topic(bed: Bed) -> Iterator[str]:
     """Its name; after the block everything is deleted."""
-    bed.source.topics.create(_TOPIC, PARTITIONS)
+    bed.source.topics.create(TOPIC, PARTITIONS)
     try:
-        yield _TOPIC
+        yield TOPIC
     finally:
         bed.clean()
 
 
 def observe(bed: Bed, read: tuple[str, str], timing: Timing, side: SideProcess | None) -> Percentiles:
     """Run producer and consumer; what the consumer prints."""
-    sender = ("send", *_log_options(bed.source.bootstrap, _TOPIC))
+    sender = ("send", *_log_options(bed.source.bootstrap, TOPIC))
     receiver = ("receive", *_log_options(*read))
     receiver += ("--warm-up", str(timing.warm_up_s), "--seconds", str(timing.seconds))
     rate = ("--rate", str(RECORDS_PER_S), "--record-bytes", str(RECORD_BYTES))

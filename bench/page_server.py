@@ -1,6 +1,7 @@
 """Serves the pages of a mirror whose partitions all report new records each second, without a broker.
 
-`python -m bench.page_server PARTITIONS` prints its address, and ends when its standard input does.
+`python -m bench.page_server PARTITIONS` prints its address, and ends when its standard input does. `/metrics`
+tells the CPU seconds that reports took.
 """
 
 import sys
@@ -8,7 +9,7 @@ import threading
 import time
 from typing import Final
 
-from bench.view import ASSIGNED_TASKS, FLOW, report, sources_of
+from bench.view import ASSIGNED_TASKS, FLOW, groups_look, report, sources_of
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.connect.rest.app import ConnectApp
 from sparkmirror.connect.rest.mirror_app import mirror_app
@@ -30,6 +31,9 @@ class Reported:
         self._sources = sources_of(partitions)
         self._assigned = tuple(tuple(self._sources[task::ASSIGNED_TASKS]) for task in range(ASSIGNED_TASKS))
         self._meter = SourceMeter()
+        self._groups = groups_look()
+        self.cpu_s = 0.0
+        """What making and taking reports took, which is no cost of looking at them."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -41,13 +45,18 @@ class Reported:
         self._thread.join()
 
     def looks(self) -> list[ConnectorLook]:
-        return [self._meter.look(_OF, self._assigned, time.monotonic())]
+        return [self._meter.look(_OF, self._assigned, time.monotonic()), self._groups]
+
+    def cpu(self) -> tuple[str, bytes]:
+        """In the place of metrics."""
+        return "text/plain", str(self.cpu_s).encode()
 
     def _run(self) -> None:
         at = 0
         while not self._ended.wait(1.0):
             at += 1
             self._meter.take([report(source, at) for source in self._sources], None, time.monotonic())
+            self.cpu_s = time.thread_time()
 
 
 def main() -> None:
@@ -56,7 +65,7 @@ def main() -> None:
     view = CurrentView(lambda: Node("node", "1"), reported.looks)
     server = RestServer(settings)
     server.bind()
-    server.start(ConnectApp(mirror_app(view, lambda: ("text/plain", b""), lambda: True, settings)))
+    server.start(ConnectApp(mirror_app(view, reported.cpu, lambda: True, settings)))
     reported.start()
     print(f"http://{HOST}:{port.number}", flush=True)
     sys.stdin.read()

@@ -1,8 +1,8 @@
 """Measures what the pages of a large, busy mirror cost the process that serves them, without a broker.
 
 `python -m bench.pages [PARTITIONS] [MINUTES]`: time and size of a page; then the CPU of the server, as a
-share of one core and less what it takes while nobody looks, with 1 page, 50 pages, and 500 streams for so
-many minutes, whose memory is looked at. Needs a quiet machine; a stream is what an open page receives.
+share of one core and without what reports take, while nobody looks, with 1 page, 50 pages, and 500 streams
+for so many minutes, whose memory is looked at. A stream is what an open page receives, part for part.
 """
 
 import asyncio
@@ -14,23 +14,27 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import Final
 from urllib.parse import urlsplit
+from urllib.request import urlopen
 
 import psutil
 
 from bench.view import FLOW
 from sparkmirror.ui.looks import query
 
-_PAGES: Final = ("", f"flow?{query(str(FLOW))}", f"topic?{query(str(FLOW), 'topic-7')}")
+_OF_FLOW: Final = tuple(f"{page}?{query(str(FLOW))}" for page in ("flow", "groups"))
+_PAGES: Final = ("", *_OF_FLOW, f"topic?{query(str(FLOW), 'topic-7')}")
 _SETTLE_S: Final = 5.0
 _WATCHED_S: Final = 30.0
+_PAGES_OPEN: Final = 50
 _STREAMS: Final = 500
+_PULSE: Final = b"event: alive"
 _ROUNDS: Final = 10
 _BUFFER: Final = 1 << 16
 
 
 def live(number: int) -> str:
-    """The overview, the flow, and then one page of topics after the other."""
-    paths = ("overview", f"flow?{query(str(FLOW))}")
+    """The overview, the flow, its groups, and then one topic after the other."""
+    paths = ("overview", *_OF_FLOW)
     return paths[number] if number < len(paths) else f"topic?{query(str(FLOW), f'topic-{number}')}"
 
 
@@ -40,11 +44,14 @@ class Streams:
     def __init__(self, url: str) -> None:
         self._host = urlsplit(url)
         self._tasks: list[asyncio.Task[None]] = []
-        self.bytes = 0
+        self.bytes = self.pulses = 0
+        self.longest_wait_s = 0.0
+        """Between two things that one stream received."""
 
-    async def open(self, paths: Sequence[str]) -> None:
+    async def open(self, paths: Sequence[str], settle_s: float = _SETTLE_S) -> None:
+        """Raises what has ended one of them by then."""
         self._tasks += [asyncio.create_task(self._read(path)) for path in paths]
-        await asyncio.sleep(_SETTLE_S)
+        await asyncio.sleep(settle_s)
         for task in self._tasks:
             if task.done():
                 task.result()
@@ -62,16 +69,21 @@ class Streams:
             status = await reader.readline()
             if b" 200 " not in status:
                 raise RuntimeError(f"GET /ui/live/{path}: {status!r}")
+            heard_at = time.monotonic()
             while part := await reader.read(_BUFFER):
                 self.bytes += len(part)
+                self.pulses += part.count(_PULSE)
+                now = time.monotonic()
+                self.longest_wait_s, heard_at = max(self.longest_wait_s, now - heard_at), now
             raise RuntimeError(f"The stream of {path} ended")
         finally:
             writer.close()
 
 
 class Server:
-    def __init__(self, process: psutil.Process) -> None:
+    def __init__(self, process: psutil.Process, url: str) -> None:
         self._process = process
+        self._url = url
 
     async def cpu_share(self, seconds: float) -> float:
         """Percent of one core."""
@@ -84,8 +96,11 @@ class Server:
         return float(self._process.memory_info().rss / 1e6)
 
     def _cpu_s(self) -> float:
+        """Without what makes and takes reports, which is no cost of looking."""
+        with urlopen(f"{self._url}/metrics", timeout=60) as response:
+            of_reports = float(response.read())
         times = self._process.cpu_times()
-        return float(times.user + times.system)
+        return float(times.user + times.system) - of_reports
 
 
 def whole_pages(url: str) -> None:
@@ -107,29 +122,34 @@ def whole_pages(url: str) -> None:
 
 async def streams(url: str, server: Server, minutes: float) -> None:
     opened = Streams(url)
-    base = await server.cpu_share(_WATCHED_S)
-    print(f"nobody looks: {base:.1f} % of a core, for reports; {server.mb:.0f} MB")
-    for count in (1, 50):
-        await opened.open([live(1)] if count == 1 else [live(number) for number in range(count)])
+    print(f"nobody looks: {await server.cpu_share(_WATCHED_S):.2f} % of a core; {server.mb:.0f} MB")
+    for name, paths in (
+        ("1 page", [live(1)]),
+        ("50 pages of the same flow", [live(1)] * _PAGES_OPEN),
+        ("50 pages, each of another thing", [live(number) for number in range(_PAGES_OPEN)]),
+    ):
+        await opened.open(paths)
         share = await server.cpu_share(_WATCHED_S)
-        print(
-            f"{count} pages, each of another thing: {share - base:.1f} % more; {server.mb:.0f} MB", flush=True
-        )
+        print(f"{name}: {share:.2f} % of a core; {server.mb:.0f} MB", flush=True)
         await opened.close()
-    await opened.open([live(1)] * 50)
-    print(f"50 pages of the same flow: {await server.cpu_share(_WATCHED_S) - base:.1f} % more", flush=True)
-    await opened.close()
-    await opened.open([live(number % 50) for number in range(_STREAMS)])
-    for minute in range(max(1, round(minutes))):
-        share, got = await server.cpu_share(60.0), opened.bytes
-        print(
-            f"{_STREAMS} streams, minute {minute + 1}: {share - base:.1f} % more, {server.mb:.0f} MB,",
-            end=" ",
-        )
-        print(f"{got / 1e6:.0f} MB received", flush=True)
-    await opened.close()
+    await _for_minutes(opened, server, max(1, round(minutes)))
     await asyncio.sleep(_SETTLE_S)
     print(f"after all are closed: {server.mb:.0f} MB")
+
+
+async def _for_minutes(opened: Streams, server: Server, minutes: int) -> None:
+    """Each of the streams gets each round: none ends, and none waits longer than a few seconds."""
+    await opened.open([live(number % _PAGES_OPEN) for number in range(_STREAMS)])
+    for minute in range(minutes):
+        before, began = opened.pulses, time.monotonic()
+        share = await server.cpu_share(60.0)
+        rate = (opened.pulses - before) / (time.monotonic() - began) / _STREAMS
+        print(
+            f"{_STREAMS} streams, minute {minute + 1}: {share:.1f} % of a core, {server.mb:.0f} MB, "
+            f"{rate:.2f} rounds/s received by each, the longest wait of one {opened.longest_wait_s:.1f} s",
+            flush=True,
+        )
+    await opened.close()
 
 
 def main() -> None:
@@ -148,7 +168,7 @@ def main() -> None:
         url = process.stdout.readline().strip()
         time.sleep(_SETTLE_S)
         whole_pages(url)
-        asyncio.run(streams(url, Server(psutil.Process(process.pid)), minutes))
+        asyncio.run(streams(url, Server(psutil.Process(process.pid), url), minutes))
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """One throughput run: start a side, watch the target's end offsets until everything has arrived, stop it."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from bench.bed import Bed
@@ -45,6 +45,8 @@ class Job:
     in_transactions: bool = False
     tls: bool = False
     """Whether the mirrors reach both clusters over TLS."""
+    options: Sequence[str] = ()
+    """Of our command, beside its file."""
 
 
 def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
@@ -55,7 +57,7 @@ def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
         return relay_command(mirroring, job.topic)
     file = bed.folder / f"{job.alias}.properties"
     file.write_text(properties(mirroring, side, job.settings))
-    return mm2_command(bed.java, bed.mm2_jars, file) if side.is_java else our_command(file)
+    return mm2_command(bed.java, bed.mm2_jars, file) if side.is_java else [*our_command(file), *job.options]
 
 
 def measure(bed: Bed, side: Side, job: Job, tasks_max: int | None = None) -> ThroughputRun:

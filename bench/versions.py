@@ -132,7 +132,9 @@ def _compare(
     report(f"{part}, {pairs} pairs", runs)
 
 
-def report(title: str, runs: Sequence[tuple[Figures, Figures]]) -> None:
+def report(
+    title: str, runs: Sequence[tuple[Figures, Figures]], names: tuple[str, str] = ("before", "now")
+) -> None:
     """Of each figure the medians of both, of their ratios and differences, and the quartiles of these."""
     for name in runs[0][0]:
         pairs = [Pair(before[name], now[name]) for before, now in runs]
@@ -141,7 +143,8 @@ def report(title: str, runs: Sequence[tuple[Figures, Figures]]) -> None:
             for value in map(attrgetter, ("before", "now", "ratio", "difference"))
         )
         print(
-            f"{title}: {name}: {before.median:,.3f} before, {now.median:,.3f} now; ratio {_shown(ratio)}, "
+            f"{title}: {name}: {before.median:,.3f} {names[0]}, {now.median:,.3f} {names[1]}; "
+            f"ratio {_shown(ratio)}, "
             f"difference {_shown(difference)}",
             flush=True,
         )

@@ -1,4 +1,4 @@
-"""Measures what it costs to look at many partitions that all report each second, without a broker.
+"""Measures what it costs to look at groups, and at partitions that all report each second, without a broker.
 
 `python -m bench.view [PARTITIONS]`: CPU seconds of each part of one second, as a share of one core, while
 every partition reports new records, then while none does but records are left to copy. `reports` is paid
@@ -14,9 +14,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
-from sparkmirror.metrics.looks import SourceLook
+from sparkmirror.metrics.looks import GroupPartitionLook, GroupsLook, SourceLook
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.ui.html import page, part
@@ -29,9 +29,15 @@ T = TypeVar("T")
 
 FLOW: Final = Flow(Alias("east"), Alias("west"))
 _PARTITIONS_A_TOPIC: Final = 5
+_GROUPS: Final = 2000
 ASSIGNED_TASKS: Final = 2
 _SECONDS: Final = 40
-_PAGES: Final = (Look("overview"), Look("flow", str(FLOW)), Look("topic", str(FLOW), "topic-7"))
+_PAGES: Final = (
+    Look("overview"),
+    Look("flow", str(FLOW)),
+    Look("topic", str(FLOW), "topic-7"),
+    Look("groups", str(FLOW)),
+)
 
 
 class Parts:
@@ -68,6 +74,29 @@ def sources_of(partitions: int) -> list[TopicPartition]:
     ]
 
 
+def groups_look() -> GroupsLook:
+    """Each group reads one topic: ten thousand offsets of partitions, as many as are kept."""
+    partitions = [
+        GroupPartitionLook(
+            GroupId(f"group-{number:04}"),
+            TopicPartition(f"topic-{number // 2}", partition),
+            TopicPartition(f"east.topic-{number // 2}", partition),
+            committed=90,
+            translated=90,
+            behind_max=number % 3,
+            why="exact",
+            checkpoint=90,
+            written=90,
+        )
+        for number in range(_GROUPS)
+        for partition in range(_PARTITIONS_A_TOPIC)
+    ]
+    name = ConnectorName("MirrorCheckpointConnector")
+    return GroupsLook(
+        FLOW, name, "checkpoint", partitions=partitions, age_s=20.0, interval_s=60.0, target_age_s=15.0
+    )
+
+
 class Bench:
     def __init__(self, partitions: int) -> None:
         self._sources = sources_of(partitions)
@@ -77,6 +106,7 @@ class Bench:
         self._of = SourceLook(FLOW, ConnectorName("MirrorSourceConnector"), "source")
         self._now = 0.0
         self._reports: list[PartitionProgress] = []
+        self._groups = groups_look()
 
     def run(self, *, is_busy: bool) -> Parts:
         """The first half of the seconds fills the windows and is not counted."""
@@ -93,7 +123,9 @@ class Bench:
             self._reports = [report(source, int(self._now)) for source in self._sources]
         parts.timed("reports", lambda: self._meter.take(self._reports, None, self._now))
         look = parts.timed("look", lambda: self._meter.look(self._of, self._assigned, self._now))
-        view = parts.timed("view", lambda: view_of(Node("n", "1"), [look], self._now, self._view))
+        view = parts.timed(
+            "view", lambda: view_of(Node("n", "1"), [look, self._groups], self._now, self._view)
+        )
         for shown in _PAGES:
             parts.timed(f"page {shown.page}", partial(part, view, shown))
         self._view = view

@@ -3,7 +3,7 @@
 No part of `make test`: it needs Chromium, Playwright and npm, which fetches axe-core.
 `apt-get install chromium npm; python -m pip install playwright==1.65.2`, then
 `python -m pytest tests/browser/check_pages.py`. CHROMIUM names another program than /usr/bin/chromium.
-Pictures of all pages are in the temporary folder that `--basetemp` names.
+Pictures of all pages are in the temporary folder that `--basetemp` names; `pictures.py` compares them.
 """
 
 import os
@@ -11,6 +11,7 @@ import subprocess
 import tarfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -24,9 +25,15 @@ from sparkmirror.connect.rest.mirror_app import mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.metrics.looks import ConnectorLook
+from sparkmirror.setup.plan.flow_plan_json import to_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
-from tests.support.mirror_looks import behind, everything, look, source
+from tests.browser.pictures import Pictures
+from tests.support.flow_plans import PLAN
+from tests.support.memory_herder import MemoryHerder
+from tests.support.mirror_looks import SOURCE, behind, everything, look, source
+from tests.support.rest_serving import serving, settings
+from tests.system.test_rest_logins import CONFIG
 
 AXE: Final = "axe-core@4.14.1"
 PAGES: Final = {
@@ -41,11 +48,16 @@ PAGES: Final = {
     "verify": "verify?flow=a-%3Eb",
     "migrations": "migrations?flow=a-%3Eb",
 }
+FORMS: Final = {
+    "act": "act?flow=a-%3Eb&name=MirrorSourceConnector&action=stop",
+    "plan": "plan?flow=a-%3Eb",
+}
+"""Pages of a worker that are made when they are asked for."""
 Scheme = Literal["light", "dark"]
-WIDTHS: Final = (360, 1280, 2560, 3840)
+WIDTHS: Final = (360, 1280, 3840)
 NODES_MAX: Final = 3000
 BANNER_S: Final = 10.0
-SEEN_S: Final = 3.0
+SEEN_S: Final = 2.0
 LATE_MS: Final = 500
 ROUND: Final = 2
 """Messages of a second: what has changed, and the time."""
@@ -85,6 +97,16 @@ def served() -> Iterator[Served]:
 
 
 @pytest.fixture(scope="module")
+def worker() -> Iterator[str]:
+    herder = MemoryHerder()
+    herder.put(SOURCE, {**CONFIG, "name": SOURCE})
+    herder.planned = to_json(PLAN)
+    view = CurrentView(lambda: Node("node-1", "1.0"), everything)
+    with serving(herder, settings(ui_actions="true"), view=view) as url:
+        yield f"{url}/ui/"
+
+
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         started = chromium(playwright)
@@ -98,6 +120,13 @@ def chromium(playwright: Playwright) -> Browser:
 
 
 @pytest.fixture(scope="module")
+def pictures(browser: Browser) -> Iterator[Pictures]:
+    made = Pictures(browser.new_page())
+    yield made
+    made.end()
+
+
+@pytest.fixture(scope="module")
 def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     folder = tmp_path_factory.mktemp("axe")
     subprocess.run(["npm", "pack", AXE], cwd=folder, check=True, capture_output=True)
@@ -105,6 +134,11 @@ def axe(tmp_path_factory: pytest.TempPathFactory) -> str:
     with tarfile.open(packed) as archive:
         archive.extractall(folder, filter="data")
     return (folder / "package" / "axe.min.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture
+def reader(browser: Browser, axe: str, pictures: Pictures, tmp_path: Path) -> "Reader":
+    return Reader(browser, axe, pictures, tmp_path)
 
 
 class Complaints:
@@ -132,30 +166,59 @@ def await_true(holds: Callable[[], Any], within_s: float, page: Page) -> None:
 
 @pytest.mark.parametrize("looked_at", list(product(PAGES, WIDTHS, ("light", "dark"))), ids=str)
 def test_a_page_is_whole_and_quiet_and_can_be_read(
-    looked_at: tuple[str, int, Scheme], served: Served, browser: Browser, axe: str, tmp_path: Path
+    looked_at: tuple[str, int, Scheme], served: Served, reader: "Reader"
 ) -> None:
     name, width, scheme = looked_at
-    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
-    page = context.new_page()
-    complaints = Complaints(page, served.url)
-    page.goto(served.url + PAGES[name])
-    drawn = page.text_content("#asof")
-    await_true(lambda: page.text_content("#asof") != drawn, 10.0, page)  # the stream is heard
-    page.screenshot(path=tmp_path / f"{name}-{width}-{scheme}.png", full_page=True)
-    wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
-    assert wide == 0
-    assert page.evaluate("document.querySelectorAll('*').length") <= NODES_MAX
-    assert page.is_hidden("#banner")
-    page.evaluate(axe)
-    violations = page.evaluate("axe.run()")["violations"]
-    serious = [
-        f"{it['id']}: {it['help']}: {it['nodes'][0]['html']}"
-        for it in violations
-        if it["impact"] in ("serious", "critical")
-    ]
-    assert serious == []
-    assert complaints.found == []
-    context.close()
+    with reader.opened(served.url, width, scheme) as page:
+        page.goto(served.url + PAGES[name])
+        drawn = page.text_content("#asof")
+        await_true(lambda: page.text_content("#asof") != drawn, 10.0, page)  # the stream is heard
+        assert page.is_hidden("#banner")
+        reader.read(page, f"{name}-{width}-{scheme}")
+
+
+@pytest.mark.parametrize("looked_at", list(product(FORMS, WIDTHS, ("light", "dark"))), ids=str)
+def test_what_is_asked_for_once_is_whole_and_quiet_and_can_be_read(
+    looked_at: tuple[str, int, Scheme], worker: str, reader: "Reader"
+) -> None:
+    name, width, scheme = looked_at
+    with reader.opened(worker, width, scheme) as page:
+        page.goto(worker + FORMS[name])
+        assert page.locator("main h1").is_visible()
+        reader.read(page, f"{name}-{width}-{scheme}")
+
+
+class Reader:
+    """Opens pages, and looks at them as a user does who sees, and as one who does not."""
+
+    def __init__(self, browser: Browser, axe: str, pictures: Pictures, folder: Path) -> None:
+        self._browser = browser
+        self._axe = axe
+        self._pictures = pictures
+        self._folder = folder
+
+    @contextmanager
+    def opened(self, url: str, width: int, scheme: Scheme) -> Iterator[Page]:
+        context = self._browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page = context.new_page()
+        complaints = Complaints(page, url)
+        yield page
+        assert complaints.found == []
+        context.close()
+
+    def read(self, page: Page, name: str) -> None:
+        png = page.screenshot(path=self._folder / f"{name}.png", full_page=True)
+        wide = page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+        assert wide == 0
+        assert page.evaluate("document.querySelectorAll('*').length") <= NODES_MAX
+        page.evaluate(self._axe)
+        serious = [
+            f"{it['id']}: {it['help']}: {it['nodes'][0]['html']}"
+            for it in page.evaluate("axe.run()")["violations"]
+            if it["impact"] in ("serious", "critical")
+        ]
+        assert serious == []
+        self._pictures.compare(name, png)
 
 
 def test_without_javascript_pages_can_be_read(served: Served, browser: Browser) -> None:

@@ -127,7 +127,7 @@ def watched_from_outside(file: Path) -> FlowView:
     def looked() -> FlowView | None:
         (view,) = view_of(Node("here", "1"), watch.looks(), time.time()).flows
         groups = groups_of(view)
-        return view if watch.is_started and groups is not None and groups.groups else None
+        return view if watch.is_started and groups is not None and groups.names else None
 
     try:
         return await_value(looked, WAIT_S, lambda: str(watch.looks()))

@@ -286,7 +286,7 @@ def test_javas_mirror_is_watched_from_outside(handed_over: HandedOver) -> None:
     assert {partition.task for topic in flow.topics for partition in topic.partitions} == {None}
     groups = groups_of(flow)
     assert groups is not None
-    assert READER in {group.name for group in groups.groups or ()}
+    assert READER in {group.name for group in groups.matching()}
 
 
 def test_a_mirror_that_was_stopped_is_watched_as_one_that_needs_a_person(

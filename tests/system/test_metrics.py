@@ -276,6 +276,8 @@ def test_events_tell_of_starts_and_incidents(mirror: Mirror, capsys: pytest.Capt
         (f"{ALIAS}->B", "MirrorSourceConnector")
     }
     assert "started" in {event["kind"] for event in events}
+    configured = next(event["text"] for event in events if event["kind"] == "configured")
+    assert "tasks.max=2" in configured
     assert main(["events", str(mirror.file)]) == 0
     assert f"  {ALIAS}->B  started " in capsys.readouterr().out
 

@@ -152,6 +152,22 @@ def test_a_stream_of_what_is_not_there_says_so(follower: str) -> None:
     stream.close()
 
 
+def test_what_is_looked_at_at_once_is_made_together_and_each_gets_its_own(follower: str) -> None:
+    """One request to the leader for all, in which one thing is not there and one is asked for alone."""
+    looks = {
+        f"/ui/live/group?{FLOW}&name=behind": ("", "<h1>Group <bdi>behind</bdi></h1>"),
+        f"/ui/live/topic?{FLOW}&name=none": ("trouble", "none"),
+        f"/ui/live/groups?{FLOW}&matching={'%F0%9F%A6%8A' * 900}": ("", "No group"),
+        f"/ui/live/flow?{FLOW}": ("", "Topics, worst first"),
+    }
+    streams = {path: events(follower, path) for path in looks}
+    for path, stream in streams.items():
+        name, text = next(stream)
+        assert (name, looks[path][1] in text) == (looks[path][0], True), text
+    for stream in streams.values():
+        stream.close()
+
+
 def test_without_a_leader_pages_say_so() -> None:
     herder = MemoryHerder(leads=False)
     with serving(herder, view=of_follower(None), limits=TimeLimits(leader_found_s=0.1)) as url:

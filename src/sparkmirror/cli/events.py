@@ -23,10 +23,11 @@ _READ_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.5
 
 _HELP: Final = """\
-Prints what happened to each flow in the last 7 days: starts and stops,
-partitions that failed, retried, stalled and recovered, incidents, clusters that
-did not answer. Times are UTC. The mirror writes it to
-mm2-events.SOURCE.internal on the target; it may be running or not.
+Prints what happened to each flow in the last 7 days: starts and stops, with
+which settings and on which leader, partitions that failed, retried, stalled and
+recovered, incidents, clusters that did not answer, what somebody asked for.
+Times are UTC. The mirror writes it to mm2-events.SOURCE.internal on the target;
+it may be running or not.
 
 examples:
   sparkmirror events mm2.properties

@@ -59,7 +59,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("file", type=Path, help="the mm2.properties file, or a Strimzi resource")
     parser.add_argument(
-        "--clusters", nargs="+", metavar="ALIAS", help="run only the flows into these clusters"
+        "--clusters",
+        nargs="+",
+        metavar="ALIAS",
+        help="run only the flows into these clusters; FILE comes before",
     )
     parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
     parser.add_argument(

@@ -197,6 +197,7 @@ class Leader:
             notes = self._to_note.pop(name, [])
         for text in notes:
             started.run.note(text)
+        started.run.configured(masked(config), self._worker_id)
         _log.info("%s: starting", name)
         start_all(started.run.threads, self._leads)
 

@@ -31,13 +31,16 @@ class LatencyHistogram:
 
     def quantile(self, q: float) -> float | None:
         """The latency in ms that a share `q` of the records did not exceed; None without records."""
-        wanted = q * self.total
-        seen = 0
+        return self.quantiles(q)[0]
+
+    def quantiles(self, *qs: float) -> tuple[float | None, ...]:
+        """Several at once, in ascending order."""
+        total, seen, found = self.total, 0, list[float]()
         for bucket in sorted(self.counts):
             seen += self.counts[bucket]
-            if seen >= wanted and seen:
-                return bucket_middle_ms(bucket)
-        return None
+            while seen and len(found) < len(qs) and seen >= qs[len(found)] * total:
+                found.append(bucket_middle_ms(bucket))
+        return (*found, *[None] * (len(qs) - len(found)))
 
 
 EMPTY = LatencyHistogram({})

@@ -3,7 +3,7 @@
 One thread notes, any thread looks. Nothing is read or asked for it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from types import MappingProxyType
@@ -48,6 +48,7 @@ class GroupLooks:
         self._partitions_max = partitions_max
         self._translated: _Translated | None = None
         self._target: _Target | None = None
+        self._written: tuple[tuple[_Translated, _Target] | None, Sequence[GroupPartitionLook]] = None, ()
 
     def note_translation(
         self,
@@ -90,17 +91,24 @@ class GroupLooks:
             )
         if target is None:
             return look
-        written = [
-            each._replace(written=target.committed.get(each.group, {}).get(each.target))
-            for each in look.partitions or ()
-        ]
         return replace(
             look,
-            partitions=None if look.partitions is None else written,
+            partitions=None if translated is None else self._joined(translated, target),
             active=target.active,
             errors={**look.errors, **target.errors},
             target_age_s=now - target.at,
         )
+
+    def _joined(self, translated: _Translated, target: _Target) -> Sequence[GroupPartitionLook]:
+        """The same list until something is noted: what is found in it serves from look to look."""
+        of, written = self._written
+        if of is None or of[0] is not translated or of[1] is not target:
+            written = [
+                each._replace(written=target.committed.get(each.group, {}).get(each.target))
+                for each in translated.partitions
+            ]
+            self._written = (translated, target), written
+        return written
 
     def _looks(
         self,

@@ -11,10 +11,11 @@ from typing import Any, Final
 from kafka.net.sasl.gssapi import SaslMechanismGSSAPI
 
 from sparkmirror.domain.errors import AuthenticationError
+from sparkmirror.domain.extras import how_to_install
 from sparkmirror.domain.sasl import KerberosLogin
 from sparkmirror.files import NamedFile
 
-HOW_TO_INSTALL: Final = "GSSAPI needs gssapi: pip install sparkmirror[gssapi]"
+HOW_TO_INSTALL: Final = f"GSSAPI needs gssapi: {how_to_install('gssapi')}"
 
 
 class Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no types here

@@ -11,6 +11,7 @@ from kafka.net.sasl.plain import SaslMechanismPlain
 from kafka.net.sasl.scram import SaslMechanismScram, ScramClient
 
 from sparkmirror.domain.errors import AuthenticationError
+from sparkmirror.domain.extras import how_to_install
 from sparkmirror.domain.sasl import AWS_MSK_IAM, GSSAPI, OAUTHBEARER, PLAIN, SaslSettings, TokenSource
 from sparkmirror.kafka.kerberos import Gssapi
 from sparkmirror.security.tokens import Tokens
@@ -139,7 +140,7 @@ def _aws_credentials(settings: SaslSettings, region: str) -> Any:
     try:
         from botocore.session import Session  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
     except ImportError as error:
-        raise AuthenticationError("AWS_MSK_IAM needs botocore: pip install sparkmirror[aws]") from error
+        raise AuthenticationError(f"AWS_MSK_IAM needs botocore: {how_to_install('aws')}") from error
     from botocore.exceptions import (  # type: ignore[import-untyped]  # noqa: PLC0415 - an extra
         BotoCoreError,
         ClientError,

@@ -6,7 +6,7 @@ have reported since the look before.
 """
 
 from collections import Counter, deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram, bucket_middle_ms
@@ -23,7 +23,7 @@ _RUNNING: Final = PartitionState.RUNNING
 
 
 class _Counted(Protocol):
-    """Totals of a partition. A new count of `PartitionProgress` is added here and to `_Counts`."""
+    """Totals of a partition. A new count of `PartitionProgress` is added here and to `Counts`."""
 
     @property
     def records(self) -> int: ...
@@ -44,7 +44,7 @@ class _Counted(Protocol):
     def incidents(self) -> Mapping[str, int]: ...
 
 
-class _Counts(NamedTuple):
+class Counts(NamedTuple):
     """Totals of a partition up to some time."""
 
     records: int = 0
@@ -61,8 +61,8 @@ class _Counts(NamedTuple):
         return report if self is _NOTHING else _summed(self, report)
 
 
-def _summed(counts: _Counts, report: PartitionProgress) -> _Counts:
-    return _Counts(
+def _summed(counts: Counts, report: PartitionProgress) -> Counts:
+    return Counts(
         counts.records + report.records,
         counts.bytes + report.bytes,
         counts.latency.merged(report.latency) if counts.latency.counts else report.latency,
@@ -72,16 +72,16 @@ def _summed(counts: _Counts, report: PartitionProgress) -> _Counts:
     )
 
 
-_NOTHING: Final = _Counts()
+_NOTHING: Final = Counts()
 _RUNNING_CODE: Final = CODES[_RUNNING]
 _COUNTED_S: Final = WINDOWS * WINDOW_S
 
 
-class _Moment(NamedTuple):
+class Moment(NamedTuple):
     """The counts at a time: those of earlier tasks, and the present task's report."""
 
     at: float
-    earlier: _Counts
+    earlier: Counts
     report: PartitionProgress | None
 
     @property
@@ -108,7 +108,7 @@ class Held(NamedTuple):
     bytes: Numbers
 
 
-Known = tuple[PartitionProgress, _Counts, _Moment | None]
+Known = tuple[PartitionProgress, Counts, Moment | None]
 """What a look refers to: the report, what earlier tasks counted, and when the windows began."""
 
 
@@ -133,16 +133,16 @@ class PartitionMeter:
     def __init__(self) -> None:
         self.report: PartitionProgress | None = None
         self.error_since: float | None = None
-        self.earlier: _Counts = _NOTHING
-        self.last: _Moment | None = None
+        self.earlier: Counts = _NOTHING
+        self.last: Moment | None = None
         """Before the last report with new records."""
-        self.windows: list[_Moment] = []
+        self.windows: list[Moment] = []
         self.time_lag = TimeLag()
         self.end: int | None = None
         self.end_since = 0.0
         """When the source's end offset was first seen to be `end`."""
         self.lags: deque[tuple[float, int]] = deque(maxlen=_LAGS_KEPT)
-        self.began: _Moment | None = None
+        self.began: Moment | None = None
         self.before: _Counted | None = None
         """The counts at `began`, the beginning of the windows, when that was asked for last."""
         self.is_looked_at = False
@@ -151,7 +151,7 @@ class PartitionMeter:
     def take(self, report: PartitionProgress, now: float) -> None:
         self.is_looked_at = False
         before = self.report
-        moment = _Moment(now, self.earlier, before)
+        moment = Moment(now, self.earlier, before)
         if before is not None and is_restarted(report, before):
             self.earlier = _summed(self.earlier, before)
             before = None
@@ -207,30 +207,36 @@ class PartitionMeter:
             incidents=counts.incidents,
         )
 
-    def held(self, now: float) -> tuple[Known, Sequence[float]]:
-        """What a look refers to, and the numbers of `Held`, which hold until the windows end as well.
+    def held(self, now: float, numbers: list[float]) -> Known:
+        """What a look refers to. The numbers of `Held`, which hold until the windows end as well, are added.
 
         A busy mirror's partitions are all asked once a second: no more is called here than must be.
         """
         self.is_looked_at = True
-        report, earlier, began = self.report, self.earlier, self._began(now)
+        report, earlier, windows, error_since = self.report, self.earlier, self.windows, self.error_since
         assert report is not None
-        records, copied = report.records, report.bytes
-        if earlier is not _NOTHING:
-            records, copied = records + earlier.records, copied + earlier.bytes
+        began = windows[0] if windows else None
+        if began is not None and now - began.at >= _COUNTED_S:
+            began = self._began(now)
         if began is not self.began:
             self.began, self.before = began, None if began is None else began.counts
-        before, lag, since = self.before, report.lag, self._behind_since()
-        known = known_lag(report)
-        moved_at, closed = NAN, NAN
-        if self.lags and lag is not None:
-            moved_at, closed = self.lags[0][0], self.lags[0][1] - lag
-        return (report, earlier, began), (
+        records, copied, before = report.records, report.bytes, self.before
+        if earlier is not _NOTHING:
+            records, copied = records + earlier.records, copied + earlier.bytes
+        lag = report.lag
+        since = self.time_lag.known_since if error_since is None else None
+        if since is None:
+            since = self._behind_since()
+        moved_at = closed = NAN
+        if lag is not None and self.lags:
+            moved_at, behind = self.lags[0]
+            closed = behind - lag
+        numbers += (
             _RUNNING_CODE if report.state is _RUNNING else CODES[report.state],
             report.job_epoch,
-            NAN if known is None else known,
+            lag if lag is not None and (lag or report.error is None) else NAN,  # as `known_lag`
             NAN if since is None else since,
-            NAN if self.error_since is None else self.error_since,
+            NAN if error_since is None else error_since,
             NAN if self.end is None else self.end_since,
             moved_at,
             closed,
@@ -238,8 +244,9 @@ class PartitionMeter:
             0.0 if before is None else records - before.records,
             0.0 if before is None else copied - before.bytes,
         )
+        return report, earlier, began
 
-    def _began(self, now: float) -> _Moment | None:
+    def _began(self, now: float) -> Moment | None:
         """The beginning of the windows that count."""
         for moment in self.windows:
             if now - moment.at < _COUNTED_S:

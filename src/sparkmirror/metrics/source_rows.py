@@ -7,16 +7,17 @@ columns.
 from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from math import isnan
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import Latencies, Motion, PartitionLook
-from sparkmirror.metrics.partition_meter import Held, Known, PartitionMeter
+from sparkmirror.metrics.partition_meter import Counts, Held, Known, Moment, PartitionMeter
 from sparkmirror.metrics.partition_table import NAN, NOT_REPORTED, Columns, Numbers, PartitionTable
 from sparkmirror.metrics.windows import WINDOW_S, WINDOWS
+from sparkmirror.storage.progress import PartitionProgress
 
 _NOT_REPORTED: Final = (NOT_REPORTED, *[NAN] * 8, 0.0, 0.0)
 _BEGAN_AT: Final = Held._fields.index("began_at")
@@ -31,7 +32,7 @@ class SourceRows:
         self._row_of = {source: row for row, source in enumerate(self._sources)}
         self._task = np.array([float(task) for task, share in enumerate(assigned) for _ in share], np.float64)
         self._meters: list[PartitionMeter | None] = [None] * len(self._sources)
-        self._known: list[Known | None] = [None] * len(self._sources)
+        self._known = KnownRows.of(len(self._sources))
         self._held = np.tile(np.array(_NOT_REPORTED, np.float64), (len(self._sources), 1))
 
     def table(
@@ -51,8 +52,8 @@ class SourceRows:
             self._sources,
             columns,
             partial(_look, self._sources, columns, known),
-            lambda row: None if (of := known[row]) is None else of[0],
-            partial(_latencies, known),
+            known.reports.__getitem__,
+            known.latencies,
         )
 
     def _read_again(self, meters: Mapping[TopicPartition, PartitionMeter], now: float) -> None:
@@ -64,11 +65,11 @@ class SourceRows:
                 it.is_looked_at = False
         rows: list[int] = []
         numbers: list[float] = []
+        known = self._known
         for row, it in enumerate(self._meters):
             if it is not None and not it.is_looked_at:
-                self._known[row], of_row = it.held(now)
+                known.reports[row], known.earlier[row], known.began[row] = it.held(now, numbers)
                 rows.append(row)
-                numbers += of_row
         if rows:
             self._held[rows] = np.array(numbers, np.float64).reshape(len(rows), len(Held._fields))
 
@@ -95,41 +96,59 @@ class SourceRows:
         )
 
 
-def _look(
-    sources: list[TopicPartition], columns: Columns, every: list[Known | None], row: int
-) -> PartitionLook:
-    known, task = every[row], int(columns.task[row])
+class KnownRows(NamedTuple):
+    """What looks refer to of each partition, in lists: thousands of tuples would burden the collector."""
+
+    reports: list[PartitionProgress | None]
+    earlier: list[Counts | None]
+    began: list[Moment | None]
+
+    @classmethod
+    def of(cls, rows: int) -> "KnownRows":
+        return cls([None] * rows, [None] * rows, [None] * rows)
+
+    def copy(self) -> "KnownRows":
+        return KnownRows(self.reports.copy(), self.earlier.copy(), self.began.copy())
+
+    def row(self, at: int) -> Known | None:
+        report, earlier = self.reports[at], self.earlier[at]
+        return None if report is None or earlier is None else (report, earlier, self.began[at])
+
+    def latencies(self) -> Iterator[Latencies]:
+        """Those of the rows that have some."""
+        rows = map(self.row, range(len(self.reports)))
+        return (recent for known in rows if known is not None and (recent := _recent(known)) is not None)
+
+
+def _look(sources: list[TopicPartition], columns: Columns, every: KnownRows, row: int) -> PartitionLook:
+    known, task = every.row(row), int(columns.task.item(row))
     if known is None:
         return PartitionLook(sources[row], task)
-    of = {name: None if isnan(value) else value for name, value in _row(columns, row).items()}
     report, earlier, _ = known
-    moved_s, counts = of["moved_s"], earlier.plus(report)
+    moved_s, counts = _known(columns.moved_s, row), earlier.plus(report)
     return PartitionLook(
         sources[row],
         task,
         report,
-        is_silent=bool(of["is_silent"]),
-        is_stalled=bool(of["is_stalled"]),
-        record_rate=of["record_rate"] or 0.0,
-        byte_rate=of["byte_rate"],
-        lag_s=of["lag_s"],
-        error_for_s=of["error_for_s"],
-        quiet_since=of["quiet_since"],
-        motion=None if moved_s is None else Motion(moved_s, int(of["closed"] or 0)),
+        is_silent=bool(columns.is_silent.item(row)),
+        is_stalled=bool(columns.is_stalled.item(row)),
+        record_rate=columns.record_rate.item(row),
+        byte_rate=columns.byte_rate.item(row),
+        lag_s=_known(columns.lag_s, row),
+        error_for_s=_known(columns.error_for_s, row),
+        quiet_since=_known(columns.quiet_since, row),
+        motion=None if moved_s is None else Motion(moved_s, int(columns.closed.item(row))),
         latencies=_recent(known),
         incidents=counts.incidents,
         lost=counts.lost,
     )
 
 
-def _row(columns: Columns, row: int) -> Mapping[str, float]:
-    return {name: float(column[row]) for name, column in zip(Columns._fields, columns, strict=True)}
+def _known(column: Numbers, row: int) -> float | None:
+    value = column.item(row)
+    return None if isnan(value) else value
 
 
 def _recent(known: Known) -> Latencies | None:
     report, earlier, began = known
     return None if began is None else Latencies(earlier.plus(report).latency, began.counts.latency)
-
-
-def _latencies(every: list[Known | None]) -> Iterator[Latencies]:
-    return (recent for known in every if known is not None and (recent := _recent(known)) is not None)

@@ -19,7 +19,7 @@ class _End(NamedTuple):
 class TimeLag:
     """The lag of one partition; exact to the time between two updates, in a long backlog to a few percent."""
 
-    __slots__ = ("_apart_s", "_end", "_ends", "_first", "_next")
+    __slots__ = ("_apart_s", "_end", "_ends", "_first", "_next", "known_since")
 
     def __init__(self) -> None:
         self._first: _End | None = None
@@ -27,6 +27,8 @@ class TimeLag:
         self._apart_s = 0.0
         self._end = 0
         self._next = 0
+        self.known_since: float | None = None
+        """What `since` returns whatever it is told; None where that decides."""
 
     def update(self, next_offset: int, end: int, now: float) -> None:
         """`next_offset` is the first that is not on the target yet, `end` the source's end."""
@@ -38,6 +40,7 @@ class TimeLag:
         self._ends = [seen for seen in self._ends if seen.offset > next_offset]
         if not self._ends:
             self._apart_s = 0.0
+        self.known_since = None if self.needs_age else self.since(None)
 
     def _note(self, end: _End) -> None:
         """Merge ends close in time to the later offset and the earlier time: rather too high a lag."""

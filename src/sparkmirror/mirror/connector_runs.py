@@ -77,6 +77,10 @@ class ConnectorRun(Protocol):
         """Add to its events that somebody asked for something; nothing where it has no events."""
         ...
 
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
+        """Add to its events what it starts with, without secrets, and the node that leads and runs it."""
+        ...
+
     def reading(self) -> ConnectorReading | None:
         """Its metrics for `/metrics`; None for none."""
         ...
@@ -98,10 +102,10 @@ class SourceRun:
     ) -> None:
         self._of = on.flow, connector.name
         self.slots = connector.settings.tasks_max
-        self.limits = RateLimitUpdates(on, connector)
+        self._events = EventLog(on.flow, connector.name, on.worker_client)
+        self.limits = RateLimitUpdates(on, connector, self._events.note)
         self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
         reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
-        self._events = EventLog(on.flow, connector.name, on.worker_client)
         self._history = EventHistory(on.flow, on.worker_client)
         owner = owner_of(on.worker.offset_topic.name, connector.name)
         self._migrations = MigrationHistory(on.flow, on.worker_client, owner)
@@ -166,6 +170,11 @@ class SourceRun:
     def note(self, text: str) -> None:
         self._events.note(EventKind.ACTION, text)
 
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
+        led = f"{leader} leads; " if leader else ""
+        written = ", ".join(f"{key}={value}" for key, value in sorted(settings.items()))
+        self._events.note(EventKind.CONFIGURED, f"{led}{written or 'all settings have their defaults'}")
+
     def reading(self) -> SourceReading:
         source, now = self._source, time.monotonic()
         reading = self._progress.meter.reading(self._of, source.assignment, self.failures(), now)
@@ -188,7 +197,9 @@ class SourceRun:
             promoted=source.promotions,
             migrations=self._migrations.look(),
         )
-        return self._progress.meter.look(of, assignment, time.monotonic())
+        now = time.monotonic()
+        self._progress.rhythm.note(now)
+        return self._progress.meter.look(of, assignment, now)
 
 
 class CheckpointRun:
@@ -216,6 +227,9 @@ class CheckpointRun:
         return self._checkpoints.written_topics
 
     def note(self, text: str) -> None:
+        pass
+
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
         pass
 
     def reading(self) -> CheckpointReading:
@@ -254,6 +268,9 @@ class HeartbeatRun:
     def note(self, text: str) -> None:
         pass
 
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
+        pass
+
     def reading(self) -> HeartbeatReading:
         beats = self._heartbeats
         return HeartbeatReading(*self._of, {0: "running"}, beats.emitted, beats.emitted_at)
@@ -289,6 +306,9 @@ class IdleRun:
         return ()
 
     def note(self, text: str) -> None:
+        pass
+
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
         pass
 
     def reading(self) -> None:

@@ -32,6 +32,7 @@ class FlowRun:
     ) -> None:
         self._shown = flow.shown
         self._source = None if flow.source is None else SourceRun(flow, flow.source, session, slots_of)
+        self._configured = {} if flow.source is None else flow.shown.get(flow.source.name, {})
         self.connectors: Sequence[ConnectorRun] = [
             HeartbeatRun(flow, flow.heartbeat),
             *([] if flow.checkpoint is None else [CheckpointRun(flow, flow.checkpoint)]),
@@ -45,6 +46,8 @@ class FlowRun:
 
     def start(self, may_run: Callable[[], bool] | None = None) -> None:
         """`may_run` is checked before each job of a connector; None where no election decides."""
+        if self._source is not None:
+            self._source.configured(self._configured)
         for connector in self.connectors:
             start_all(connector.threads, may_run)
 

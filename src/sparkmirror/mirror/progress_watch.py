@@ -11,9 +11,11 @@ from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.quantities import as_size
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, StalledPartitions
+from sparkmirror.mirror.look_rhythm import LookRhythm
 from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 
+_READ = "read the progress"
 _POLL_INTERVAL_S = 1.0
 _EVENTS = {
     PartitionState.RUNNING: EventKind.RETRYING,
@@ -51,6 +53,8 @@ class ProgressWatch:
         self._connector = connector
         self.meter = SourceMeter()
         """The numbers for `/metrics`."""
+        self.rhythm = LookRhythm()
+        """Of those who look at `meter`."""
         self._reader = reader
         self._began_at = time.time()
         self._current: list[PartitionProgress] = []
@@ -79,9 +83,15 @@ class ProgressWatch:
 
     def _jobs(self) -> Iterable[Job]:
         return (
-            Job("read the progress", _POLL_INTERVAL_S, self.follow),
+            Job(_READ, _POLL_INTERVAL_S, self._follow_in_time),
             Job("summarize", _SUMMARY_INTERVAL_S, self.summarize, first_after_s=_SUMMARY_INTERVAL_S),
         )
+
+    def _follow_in_time(self) -> None:
+        self.follow()
+        due_s = self.rhythm.read_in_s(time.monotonic())
+        if due_s is not None:
+            self.thread.hasten(_READ, due_s)
 
     def follow(self) -> None:
         """Read new reports and log what has changed. Called by `thread`. Raises KafkaError."""

@@ -9,6 +9,7 @@ from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.policies.rate_limits import RateLimits
+from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.progress import FlowLimits, progress_topic
 
 _CHECK_INTERVAL_S = 0.5
@@ -23,7 +24,9 @@ class RateLimitUpdates:
     plans already, or its record comes behind the announcement, where tasks see it.
     """
 
-    def __init__(self, on: FlowWorker, connector: SourceConfig) -> None:
+    def __init__(self, on: FlowWorker, connector: SourceConfig, note: Note = no_note) -> None:
+        """`note` gets the events."""
+        self._note = note
         self._client = on.worker_client
         self._topic = progress_topic(on.flow.source)
         self._connector = connector.name
@@ -62,6 +65,7 @@ class RateLimitUpdates:
         self._written, self._failure_logged = limits, False
         if is_change:
             self._log.info("now copies %s", limits)
+            self._note(EventKind.CONFIGURED, f"now copies {limits}")
         elif limits:
             self._log.info("copies %s", limits)
 

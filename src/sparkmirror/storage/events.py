@@ -38,6 +38,8 @@ class EventKind(Enum):
     REPORTING = "reporting"
     CLUSTER_DOWN = "cluster-down"
     CLUSTER_UP = "cluster-up"
+    CONFIGURED = "configured"
+    """The settings that it starts with, or that change while it runs."""
     ACTION = "action"
     """Somebody asked for it; the text says who."""
     VERIFIED = "verified"

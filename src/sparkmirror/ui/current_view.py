@@ -1,4 +1,4 @@
-"""Makes the view at most once a second, and only while somebody looks; all who look get the same one."""
+"""Makes the view about once a second, and only while somebody looks; all who look get the same one."""
 
 import threading
 import time
@@ -9,7 +9,8 @@ from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.making import Node, view_of
 
-_FRESH_S: Final = 1.0
+_FRESH_S: Final = 0.8
+"""Less than the time between the rounds of streams, so that each has a new one."""
 
 
 class CurrentView:

@@ -3,26 +3,26 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlencode
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_date
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.ui import numbers
 from sparkmirror.ui.actions import ACTIONS, Action
+from sparkmirror.ui.cells import CELLS
 from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
 from sparkmirror.ui.looks import Look, query
 from sparkmirror.ui.plans import PlanLines
 from sparkmirror.view.events import events_matching
 from sparkmirror.view.flows import FlowView, MirrorView
-from sparkmirror.view.groups import groups_of
+from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.migrations import migrations_matching
 from sparkmirror.view.moves import group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import page_of
@@ -54,32 +54,32 @@ class Need(NamedTuple):
 def page(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
     """The whole page. Raises LookupError with a text for the user."""
     content = part(view, look, may_act=may_act)
-    return _environment().get_template("page.html").render(look=look, view=view, part=content)
+    return _template("page.html").render(look=look, view=view, part=content)
 
 
 def part(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
     """What of the page changes, with links to actions if the user may. Raises LookupError with a text."""
     context = {"view": view, "look": look, "may_act": may_act, **_CONTEXTS[look.page](view, look)}
-    return _environment().get_template(f"{look.page}.html").render(context)
+    return _template(f"{look.page}.html").render(context)
 
 
 def error_page(look: Look, message: str) -> str:
     """A page that says why there is nothing to see, and looks again."""
-    content = _environment().get_template("error.html").render(message=message, look=look)
-    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+    content = _template("error.html").render(message=message, look=look)
+    return _template("page.html").render(look=look, view=None, part=content)
 
 
 def act_page(look: Look, action: Action, token: str) -> str:
     """Asks whether a connector should be changed; `token` makes the form good for one use."""
-    content = _environment().get_template("act.html").render(look=look, action=action, token=token)
-    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+    content = _template("act.html").render(look=look, action=action, token=token)
+    return _template("page.html").render(look=look, view=None, part=content)
 
 
 def plan_page(look: Look, plan: PlanLines, made_at: float) -> str:
     """A plan, made when it was asked for."""
     context = {"look": look, "plan": plan, "made_at": made_at, "kinds": _PLAN_KINDS}
-    content = _environment().get_template("plan.html").render(context)
-    return _environment().get_template("page.html").render(look=look, view=None, part=content)
+    content = _template("plan.html").render(context)
+    return _template("page.html").render(look=look, view=None, part=content)
 
 
 def _overview(view: MirrorView, _look: Look) -> dict[str, Any]:
@@ -109,15 +109,14 @@ def _topic(view: MirrorView, look: Look) -> dict[str, Any]:
         "known": known,
         "groups": groups[:_GROUPS_OF_TOPIC],
         "groups_left": len(groups) - _GROUPS_OF_TOPIC,
-        "partitions": page_of(topic.worst_first, look.number, _ROWS),
+        "partitions": page_of(topic.worst_first(), look.number, _ROWS),
     }
 
 
 def _groups(view: MirrorView, look: Look) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     known = groups_of(flow)
-    found = [it for it in (known.groups if known else None) or () if look.matching in it.name]
-    shown = page_of(found, look.number, _ROWS)
+    shown = page_of(() if known is None else known.matching(look.matching), look.number, _ROWS)
     answers = {it.name: group_answer(it, known) for it in shown.items if known is not None}
     trouble = next((it.state.error for it in flow.connectors if it.kind == "checkpoint"), None)
     return {"flow": flow, "known": known, "groups": shown, "answers": answers, "trouble": trouble}
@@ -126,7 +125,7 @@ def _groups(view: MirrorView, look: Look) -> dict[str, Any]:
 def _group(view: MirrorView, look: Look) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     known = groups_of(flow)
-    group = next((it for it in (known.groups if known else None) or () if it.name == look.name), None)
+    group = None if known is None else known.named(look.name)
     if known is None or group is None:
         raise LookupError(f"Flow {flow.flow} follows no group {look.name}, or has not listed it yet")
     return {
@@ -135,6 +134,7 @@ def _group(view: MirrorView, look: Look) -> dict[str, Any]:
         "group": group,
         "answer": group_answer(group, known),
         "partitions": page_of(group.partitions, look.number, _ROWS),
+        "lag_of_partition": partial(lag_of, flow),
     }
 
 
@@ -239,6 +239,13 @@ def clock_time(epoch_s: float) -> str:
 
 
 @cache
+def _template(name: str) -> Template:
+    template = _environment().get_template(name)
+    template.globals = dict(template.globals)  # else each rendering copies a chain of them
+    return template
+
+
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=PackageLoader("sparkmirror.ui"),
@@ -254,10 +261,9 @@ def _environment() -> Environment:
         "ago": numbers.ago,
         "rate": numbers.rate,
         "size": numbers.size,
-        "latencies": numbers.latencies,
         "clock": clock_time,
         "date": as_date,
-        "shown": lambda name: printable(str(name)),
+        **CELLS,
         "plural": lambda number, name: f"{number:,} {name}{'' if number == 1 else 's'}",
     }
     environment.globals |= {

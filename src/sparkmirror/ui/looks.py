@@ -1,6 +1,6 @@
 """Names what a page shows: which page, and which flow, topic or group of it, as in its URL."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urlencode
@@ -18,6 +18,8 @@ PAGES: Final = (
 )
 _TEXT_MAX: Final = 1000
 """Of a parameter; a topic's name has 249 characters at most."""
+_KEYS: Final = ("of", "flow", "name", "matching", "page")
+"""The parameters of a look, in the order of its fields."""
 
 
 class Look(NamedTuple):
@@ -46,3 +48,15 @@ def look_of(page: str, parameters: Mapping[str, str]) -> Look:
     number = parameters.get("page", "")
     flow, name, matching = (parameters.get(key, "")[:_TEXT_MAX] for key in ("flow", "name", "matching"))
     return Look(page, flow, name, matching, int(number) if number.isdecimal() and len(number) < 7 else 1)
+
+
+def looks_query(looks: Iterable[Look]) -> str:
+    """The query of an URL that asks for several."""
+    return urlencode([pair for look in looks for pair in zip(_KEYS, look, strict=True)])
+
+
+def looks_of(parameters: Sequence[tuple[str, str]]) -> list[Look]:
+    """What `looks_query` was made of; other parameters are left out, and there may be no such page."""
+    pairs = [pair for pair in parameters if pair[0] in _KEYS]
+    found = [dict(pairs[at : at + len(_KEYS)]) for at in range(0, len(pairs), len(_KEYS))]
+    return [look_of(of.get("of", ""), of) for of in found]

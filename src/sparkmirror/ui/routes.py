@@ -1,14 +1,15 @@
 """Serves the pages below `/ui/`: whole, as parts, and as streams of parts.
 
-Where another node has the view, `run` gets its response, so every node serves every page. A part is served
-for that: its first line is the time it is of.
+Where another node has the view, `run` gets its response, so every node serves every page, and parts come
+from that node too.
 """
 
 import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Collection, Hashable
+from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -25,10 +26,11 @@ from sparkmirror.domain.connect import ConnectError
 from sparkmirror.ui.actions import Actions, OnceTokens, action_of, form_of, require_own_page
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.html import act_page, clock_time, error_page, page, part, plan_page
-from sparkmirror.ui.looks import PAGES, Look, look_of, query
+from sparkmirror.ui.looks import PAGES, Look, look_of, looks_of, looks_query, query
 from sparkmirror.ui.plans import Plans
 from sparkmirror.ui.static_files import static_response
-from sparkmirror.ui.streams import Part, Streams
+from sparkmirror.ui.streams import TOGETHER_MAX, Part, Streams
+from sparkmirror.view.flows import MirrorView
 
 logger = logging.getLogger(__name__)
 
@@ -47,8 +49,10 @@ _HEADERS: Final = {
     "Referrer-Policy": "same-origin",
 }
 _GZIP_LEVEL: Final = 5
+_QUERY_MAX: Final = 1000
 _NO_ACTIONS: Final = "These pages may change nothing: that needs a login as an administrator, or ui.actions"
 
+_NO_PAGE: Final = "There is no such page"
 _NO_RESULT: Final = "The result holds parts of records: only who may act from these pages gets it"
 
 
@@ -68,15 +72,15 @@ class PagesResource:
         self._run = run
         self._actions = actions
         self._forms = OnceTokens()
-        self._streams = Streams()
+        self._streams: Streams[_Wanted] = Streams(self._made)
 
     def routes(self) -> list[Route]:
         served = {
             "/ui": self._index,
             "/ui/plan": self._plan,
             "/ui/verified": self._verified,
+            "/ui/parts": self._parts,
             "/ui/{page}": self._page,
-            "/ui/parts/{page}": self._one_part,
             "/ui/live/{page}": self._live,
             "/ui/static/{file}": _static,
         }
@@ -175,47 +179,82 @@ class PagesResource:
         except LookupError as error:
             return HTMLResponse(error_page(look, str(error.args[0])), HTTPStatus.NOT_FOUND)
 
-    async def _one_part(self, request: Request) -> Response:
-        made = partial(self._rendered_part, _look(request), may_act=self._may_act(request))
+    async def _parts(self, request: Request) -> Response:
+        """What one user looks at."""
+        looks = looks_of(request.query_params.multi_items())[:TOGETHER_MAX]
+        made = partial(self._rendered_parts, looks, may_act=self._may_act(request))
         try:
             return await self._run(request, made)
         except (ConnectError, TimeoutError) as error:
             status = error.status if isinstance(error, ConnectError) else HTTPStatus.GATEWAY_TIMEOUT
             return Response(str(error), status, media_type="text/plain")
 
-    def _rendered_part(self, look: Look, *, may_act: bool) -> Response:
+    def _rendered_parts(self, looks: Sequence[Look], *, may_act: bool) -> Response:
         view = self._view.get()
-        try:
-            html = part(view, look, may_act=may_act)
-        except LookupError as error:
-            return Response(str(error.args[0]), HTTPStatus.NOT_FOUND, media_type="text/plain")
-        return Response(f"{clock_time(view.made_at)}\n{html}", media_type="text/html")
+        at = clock_time(view.made_at)
+        return _PartsResponse([_part_of(view, at, look, may_act=may_act) for look in looks])
 
     async def _live(self, request: Request) -> Response:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         if request.method == "HEAD":
             return Response(media_type="text/event-stream", headers=headers)
         look = _look(request)
-        of_part = Request({**request.scope, "path": f"/ui/parts/{look.page}"})
-        # A user sees what that user may see: the leader checks it again.
-        key = look, request.headers.get("authorization")
-        events = self._streams.events(key, partial(self._made, of_part))
+        # A user sees what that user may see: the leader checks it again. URLs have a longest length.
+        alone = look if len(look.query) > _QUERY_MAX else None
+        user = request.headers.get("authorization"), self._may_act(request), alone
+        events = self._streams.events(_Wanted(look, user, request))
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
-    async def _made(self, request: Request) -> Part:
-        response = await _answered(self._one_part, request)
+    async def _made(self, wanted: Sequence["_Wanted"]) -> Sequence[Part]:
+        """In one request, which another node may answer."""
+        sent = {"path": "/ui/parts", "query_string": looks_query(it.look for it in wanted).encode()}
+        response = await _answered(self._parts, Request({**wanted[0].request.scope, **sent}))
+        if isinstance(response, _PartsResponse):
+            return response.parts
         text = bytes(response.body).decode("utf-8", "replace")
-        if response.status_code != HTTPStatus.OK:
-            is_text = not response.headers["Content-Type"].startswith("text/html")
-            return Part("", trouble=_message(text) if is_text else "An unexpected error: see the log")
-        at, _, html = text.partition("\n")
-        return Part(html, at)
+        if response.status_code == HTTPStatus.OK:
+            return [Part(*fields) for fields in json.loads(text)]
+        if response.status_code == HTTPStatus.INTERNAL_SERVER_ERROR and len(wanted) > 1:
+            return [made for it in wanted for made in await self._made([it])]  # one hides no others
+        is_text = not response.headers["Content-Type"].startswith("text/html")
+        trouble = _message(text) if is_text else "An unexpected error: see the log"
+        return [Part("", trouble=trouble)] * len(wanted)
+
+
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    """`request` is that of the first who looks at it."""
+
+    look: Look
+    user: Hashable
+    request: Request = field(compare=False)
+
+
+class _PartsResponse(Response):
+    """Parts for the streams of this node; where another node has asked for them, they are sent as JSON."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        super().__init__()
+        self.parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        # Names may hold half a surrogate pair: as an escape it is JSON still.
+        await Response(json.dumps(self.parts), media_type="application/json")(scope, receive, send)
+
+
+def _part_of(view: MirrorView, at: str, look: Look, *, may_act: bool) -> Part:
+    if look.page not in PAGES:
+        return Part("", trouble=_NO_PAGE)
+    try:
+        return Part(part(view, look, may_act=may_act), at)
+    except LookupError as error:
+        return Part("", trouble=str(error.args[0]))
 
 
 def _look(request: Request) -> Look:
     name = request.path_params["page"]
     if name not in PAGES:
-        raise ConnectError(HTTPStatus.NOT_FOUND, "There is no such page")
+        raise ConnectError(HTTPStatus.NOT_FOUND, _NO_PAGE)
     return look_of(name, request.query_params)
 
 

@@ -1,21 +1,23 @@
 """Sends parts of pages again while somebody looks, as server-sent events.
 
-A part is made once a second for all who look at the same thing, and sent if it has changed. A client that is
-slow gets the newest part when it can take one: there is no queue. All of it runs on one event loop.
-Parts are made one after the other, with pauses as long as they took: other requests are served meanwhile.
+About once a second the parts of all that is looked at are made, one for all who look at the same thing, and
+sent where they have changed. A client that is slow gets the newest part when it can take one: there is no
+queue. All of it runs on one event loop.
+Several parts are made in one go, with pauses as long as that took: other requests are served meanwhile.
 """
 
 import asyncio
-import re
-from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
-from functools import partial
-from typing import Final, NamedTuple
+from collections import defaultdict
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
-EVERY_S: Final = 1.0
+EVERY_S: Final = 0.9
+"""Tasks report once a second: what happens is seen within two."""
+TOGETHER_MAX: Final = 16
 _PAUSE_MAX_S: Final = 0.05
 """What takes longer waits for another node."""
 _RETRY_MS: Final = 1000
-_LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
 class Part(NamedTuple):
@@ -26,27 +28,41 @@ class Part(NamedTuple):
     trouble: str = ""
 
 
-Make = Callable[[], Awaitable[Part]]
+class Wanted(Hashable, Protocol):
+    """What somebody looks at; equal ones are the same thing."""
+
+    @property
+    def user(self) -> Hashable:
+        """On whose behalf: what one user looks at is made together."""
+        ...
 
 
-class Streams:
-    """`events` is used on one event loop. `make` must not raise: a Part has its trouble in it."""
+W = TypeVar("W", bound=Wanted)
 
-    def __init__(self, every_s: float = EVERY_S) -> None:
+Make = Callable[[Sequence[W]], Awaitable[Sequence[Part]]]
+
+
+class Streams(Generic[W]):
+    """`events` is used on one event loop.
+
+    `make` returns a part for each, in their order. It must not raise: a Part has its trouble in it.
+    """
+
+    def __init__(self, make: Make[W], every_s: float = EVERY_S) -> None:
+        self._make = make
         self._every_s = every_s
-        self._shown: dict[Hashable, _Shown] = {}
-        self._turn = asyncio.Lock()
+        self._shown: dict[W, _Shown] = {}
+        self._has_new = asyncio.Event()
+        self._rounds: asyncio.Task[None] | None = None
 
     @property
     def looked_at(self) -> int:
         """How many things somebody looks at now."""
         return len(self._shown)
 
-    async def events(self, key: Hashable, make: Make) -> AsyncGenerator[bytes, None]:
-        """What one client gets, without end. The same `key` stands for the same thing."""
-        shown = self._shown.get(key)
-        if shown is None:
-            shown = self._shown[key] = _Shown(partial(self._in_turn, make), self._every_s)
+    async def events(self, wanted: W) -> AsyncGenerator[bytes, None]:
+        """What one client gets, without end."""
+        shown = self._begun(wanted)
         shown.clients += 1
         try:
             yield f"retry: {_RETRY_MS}\n\n".encode()
@@ -55,62 +71,94 @@ class Streams:
         finally:
             shown.clients -= 1
             if shown.clients == 0:
-                del self._shown[key]
-                shown.end()
+                self._end(wanted)
 
-    async def _in_turn(self, make: Make) -> Part:
+    def _begun(self, wanted: W) -> "_Shown":
+        shown = self._shown.get(wanted)
+        if shown is None:
+            shown = self._shown[wanted] = _Shown()
+            self._has_new.set()
+        if self._rounds is None:
+            self._rounds = asyncio.get_running_loop().create_task(self._run())
+        return shown
+
+    def _end(self, wanted: W) -> None:
+        del self._shown[wanted]
+        if not self._shown and self._rounds is not None:
+            self._rounds.cancel()
+            self._rounds = None
+
+    async def _run(self) -> None:
+        """A round each `every_s`; what somebody begins to look at in between is made at once."""
         loop = asyncio.get_running_loop()
-        async with self._turn:
-            began = loop.time()
-            part = await make()
-            await asyncio.sleep(min(loop.time() - began, _PAUSE_MAX_S))
-        return part
+        due_at = loop.time()
+        while True:
+            self._has_new.clear()
+            is_round = loop.time() >= due_at
+            if is_round:
+                due_at = loop.time() + self._every_s
+            wanted = [of for of, shown in self._shown.items() if is_round or shown.is_new]
+            for together in _together(wanted):
+                await self._make_together(together)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(due_at - loop.time()):
+                    await self._has_new.wait()
+
+    async def _make_together(self, wanted: Sequence[W]) -> None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for of, part in zip(wanted, await self._make(wanted), strict=True):
+            if (shown := self._shown.get(of)) is not None:
+                shown.take(part)
+        await asyncio.sleep(min(loop.time() - began, _PAUSE_MAX_S))
 
 
 class _Shown:
-    """One thing that is looked at."""
+    """One thing that is looked at. Its events are written once for all clients."""
 
-    def __init__(self, make: Make, every_s: float) -> None:
+    def __init__(self) -> None:
         self.clients = 0
-        self._make = make
-        self._every_s = every_s
+        self.is_new = True
         self._part = Part("")
         self._version = 0
+        self._changed = b""
+        self._pulse = b""
         self._round = asyncio.Event()
-        self._task = asyncio.get_running_loop().create_task(self._run())
 
-    def end(self) -> None:
-        self._task.cancel()
+    def take(self, part: Part) -> None:
+        self.is_new = False
+        if part.trouble:
+            part = self._part._replace(trouble=part.trouble)
+        elif part.html != self._part.html or not self._version:
+            self._version += 1
+            self._changed = event(part.html)
+        self._part = part
+        self._pulse = event(part.trouble, "trouble") if part.trouble else event(part.at, "alive")
+        # All who wait wake once; whoever is still sending sees later whether there is a newer one.
+        ended, self._round = self._round, asyncio.Event()
+        ended.set()
 
     async def events(self) -> AsyncGenerator[bytes, None]:
+        """The part if it has changed, and that the mirror is heard, in one piece each round."""
         version = 0
         while True:
-            await self._round.wait()
-            part = self._part
-            if self._version != version:
-                version = self._version
-                yield event(part.html)
-            if part.trouble:
-                yield event(part.trouble, "trouble")
-            else:
-                yield event(part.at, "alive")
+            if version == self._version:
+                await self._round.wait()
+            is_other, version = version != self._version, self._version
+            yield self._changed + self._pulse if is_other else self._pulse
 
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        while True:
-            began = loop.time()
-            part = await self._make()
-            if not part.trouble and part.html != self._part.html:
-                self._version += 1
-            self._part = part if not part.trouble else self._part._replace(trouble=part.trouble)
-            # All who wait wake once; whoever is still sending waits for the next round.
-            ended, self._round = self._round, asyncio.Event()
-            ended.set()
-            await asyncio.sleep(max(0.0, began + self._every_s - loop.time()))
+
+def _together(wanted: Iterable[W]) -> Iterator[Sequence[W]]:
+    by_user: dict[Hashable, list[W]] = defaultdict(list)
+    for of in wanted:
+        by_user[of.user].append(of)
+    for every in by_user.values():
+        for at in range(0, len(every), TOGETHER_MAX):
+            yield every[at : at + TOGETHER_MAX]
 
 
 def event(data: str, name: str = "") -> bytes:
     """One event; each line of its data on a line of its own."""
     head = f"event: {name}\n" if name else ""
-    lines = "".join(f"data: {line}\n" for line in _LINE_END.split(data))
-    return f"{head}{lines}\n".encode("utf-8", "replace")
+    lines = data.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\ndata: ")
+    return f"{head}data: {lines}\n\n".encode("utf-8", "replace")

@@ -1,7 +1,7 @@
 """The views of a flow and of the whole mirror. None means unknown, and never 0."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import NamedTuple
 
@@ -9,6 +9,7 @@ from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import EventsLook, GroupsLook, MigrationsLook, VerifyLook
 from sparkmirror.storage.verified import Verified
+from sparkmirror.view.group_index import GroupIndex
 from sparkmirror.view.topics import Topics
 from sparkmirror.view.values import ClusterView, ConnectorView, Lag, Speed, State
 from sparkmirror.view.words import Word
@@ -56,6 +57,7 @@ class FlowView:
     latency_at: float = 0.0
     verify: VerifyLook | None = None
     migrations: MigrationsLook | None = None
+    group_index: GroupIndex = field(default_factory=lambda: GroupIndex(None))
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

@@ -1,61 +1,82 @@
 """Makes the view of consumer groups: where they are on both clusters, and what they would read again."""
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 
-from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.metrics.looks import GroupPartitionLook, GroupsLook
+from sparkmirror.domain.ids import GroupId
+from sparkmirror.metrics.looks import GroupsLook
+from sparkmirror.metrics.partition_table import Rows
 from sparkmirror.view.flows import FlowView
-from sparkmirror.view.values import GroupPartitionView, GroupsView, GroupView
+from sparkmirror.view.group_index import GroupIndex
+from sparkmirror.view.values import GroupPartitionView, GroupView
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsView:
+    """`names` is None before the first interval. The view of a group is made when it is asked for."""
+
+    names: Sequence[GroupId] | None
+    left_out: int
+    age_s: float | None
+    interval_s: float
+    target_age_s: float | None
+    reads_target: bool
+    _look: GroupsLook
+    _index: GroupIndex
+    _view: Callable[[GroupId], GroupView]
+
+    def matching(self, text: str = "") -> Sequence[GroupView]:
+        """Those whose names contain it, in the order of their names."""
+        names = self.names or ()
+        return self._views([name for name in names if text in name] if text else names)
+
+    def named(self, name: str) -> GroupView | None:
+        group = GroupId(name)
+        is_known = self.names is not None and (group in self._index.by_group or group in self._look.errors)
+        return self._view(group) if is_known else None
+
+    def of_topic(self, topic: str) -> Sequence[GroupView]:
+        """Those that read it, and those whose offsets can't be read: they may."""
+        if self.names is None:
+            return ()
+        reading = self._index.by_topic.get(topic, frozenset())
+        return self._views(sorted(reading | self._look.errors.keys()))
+
+    def _views(self, names: Sequence[GroupId]) -> Sequence[GroupView]:
+        return Rows(range(len(names)), lambda at: self._view(names[at]))
 
 
 def groups_of(flow: FlowView) -> GroupsView | None:
-    """Made when asked for: few look at groups. None where no checkpoint connector runs."""
-    if flow.checkpoints is None:
+    """None where no checkpoint connector runs."""
+    look, index = flow.checkpoints, flow.group_index
+    if look is None:
         return None
-    partitions = (partition for topic in flow.topics for partition in topic.partitions)
-    return _groups(flow.checkpoints, {it.source: it.source_end for it in partitions})
-
-
-def _groups(look: GroupsLook, ends: Mapping[TopicPartition, int | None]) -> GroupsView:
-    by_group: dict[GroupId, list[GroupPartitionView]] = defaultdict(list)
-    for partition in look.partitions or ():
-        by_group[partition.group].append(_partition(partition, ends.get(partition.source)))
-    is_read = look.reads_target and look.target_age_s is not None
-    groups = [
-        GroupView(
-            group, by_group.get(group, ()), group in look.active if is_read else None, look.errors.get(group)
-        )
-        for group in sorted(by_group.keys() | look.errors.keys())
-    ]
+    names = index.names if not look.errors else sorted(index.by_group.keys() | look.errors.keys())
     return GroupsView(
-        None if look.partitions is None else groups,
+        None if look.partitions is None else names,
         look.left_out,
         look.age_s,
         look.interval_s,
         look.target_age_s,
         look.reads_target,
+        look,
+        index,
+        partial(_group, flow, look),
     )
 
 
-def _partition(look: GroupPartitionLook, end: int | None) -> GroupPartitionView:
-    return GroupPartitionView(
-        look.source,
-        look.target,
-        look.committed,
-        None if end is None else max(0, end - look.committed),
-        look.translated,
-        look.behind_max,
-        look.checkpoint,
-        look.written,
-        _again(look),
-        look.why,
+def _group(flow: FlowView, look: GroupsLook, name: GroupId) -> GroupView:
+    is_read = look.reads_target and look.target_age_s is not None
+    return GroupView(
+        name,
+        flow.group_index.partitions_of(name),
+        name in look.active if is_read else None,
+        look.errors.get(name),
     )
 
 
-def _again(look: GroupPartitionLook) -> int | None:
-    """From where it would continue to where it is: its checkpoint, or what was committed for it there."""
-    starts = [at for at in (look.written, look.checkpoint) if at is not None]
-    if not starts or look.translated is None or look.behind_max is None:
-        return None
-    return max(0, look.translated + look.behind_max - max(starts))
+def lag_of(flow: FlowView, partition: GroupPartitionView) -> int | None:
+    """How far the group is behind the source's end, None where that is unknown."""
+    end = flow.topics.source_end(partition.source)
+    return None if end is None else max(0, end - partition.committed)

@@ -11,11 +11,12 @@ from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.view.connectors import connector_state
 from sparkmirror.view.flows import FlowView, MirrorView
+from sparkmirror.view.group_index import GroupIndex
 from sparkmirror.view.topics import Topics, worst_state
 from sparkmirror.view.values import ClusterView, ConnectorView
 from sparkmirror.view.words import Word
 
-_LATENCY_KEPT_S: Final = 5.0
+_LATENCY_KEPT_S: Final = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +105,14 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
         before.latency_at if before is not None and is_kept else now,
         next((look.verify for look in parts.sources if look.verify is not None), None),
         next((look.migrations for look in parts.sources if look.migrations is not None), None),
+        _group_index(next(iter(parts.checkpoints), None), before),
     )
+
+
+def _group_index(look: GroupsLook | None, before: FlowView | None) -> GroupIndex:
+    partitions = None if look is None else look.partitions
+    is_same = before is not None and before.group_index.partitions is partitions
+    return before.group_index if before is not None and is_same else GroupIndex(partitions)
 
 
 def _counts(connector: ConnectorView, look: ConnectorLook, topics: Topics) -> bool:

@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.quantities import as_date, counted
+from sparkmirror.metrics.partition_table import Rows
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.flows import FlowView
-from sparkmirror.view.values import GroupsView, GroupView, PartitionView, TopicView
+from sparkmirror.view.groups import GroupsView
+from sparkmirror.view.values import GroupView, PartitionView, TopicView
 from sparkmirror.view.words import Word
 
 QUIET_FOR_S: Final = 30.0
@@ -37,19 +39,17 @@ class Answer(NamedTuple):
 def topic_answer(flow: FlowView, topic: TopicView) -> Answer:
     if topic.state.word is Word.PROMOTED:
         return Answer(topic.name, (Check("promoted", holds=True, fact=topic.state.advice),))
+    topic = topic._replace(partitions=list(topic.partitions))  # each check goes through all of them
     quiet = _quiet(topic, flow.age(topic.quiet_since))
     return Answer(topic.name, (_drained(topic), quiet, _verified(flow, topic)))
 
 
-def group_answers(groups: GroupsView | None, topic: str) -> list[Answer]:
+def group_answers(groups: GroupsView | None, topic: str) -> Sequence[Answer]:
     """Of the groups that read the topic."""
     if groups is None:
-        return []
-    return [
-        group_answer(group, groups)
-        for group in groups.groups or ()
-        if group.error is not None or any(it.source.topic == topic for it in group.partitions)
-    ]
+        return ()
+    reading = groups.of_topic(topic)
+    return Rows(range(len(reading)), lambda at: group_answer(reading[at], groups))
 
 
 def group_answer(group: GroupView, of: GroupsView) -> Answer:

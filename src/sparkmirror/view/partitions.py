@@ -1,7 +1,8 @@
 """Tells of all partitions of a flow, as columns, and makes the view of one when it is asked for."""
 
 from collections.abc import Sequence
-from math import isnan
+from functools import cached_property
+from math import isfinite, isnan
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -67,6 +68,11 @@ class Partitions:
     def __len__(self) -> int:
         return len(self.conditions)
 
+    @cached_property
+    def largest_lag_first(self) -> Numbers:
+        """Something to sort by."""
+        return -np.nan_to_num(self.told.lag)
+
     def view(self, row: int) -> PartitionView:
         """Made once: a page asks for it several times."""
         known = self._views.get(row)
@@ -75,22 +81,21 @@ class Partitions:
         return known
 
     def _view(self, row: int) -> PartitionView:
-        look, told = self._look(row), self.told
+        table, at = self._place(row)
+        look, told = table[at], self.told
         report = look.report
-        position = _position(look)
-        end = (position or 0) + report.lag if report is not None and report.lag is not None else None
-        left_s = float(told.left_s[row])
+        left_s = told.left_s.item(row)
         return PartitionView(
             look.source,
             TopicPartition(report.target_topic, look.source.partition) if report is not None else None,
             look.task,
             self.state(row),
-            position,
-            end,
-            Lag(whole(told.lag[row]), number(told.lag_s[row])),
-            left_s if np.isfinite(left_s) else None,
+            _position(look),
+            self.source_end(row),
+            Lag(whole(told.lag.item(row)), number(told.lag_s.item(row))),
+            left_s if isfinite(left_s) else None,
             look.quiet_since,
-            Speed(number(told.record_rate[row]), number(told.byte_rate[row])),
+            Speed(number(told.record_rate.item(row)), number(told.byte_rate.item(row))),
             look.latencies,
             look.incidents,
             look.lost,
@@ -117,11 +122,21 @@ class Partitions:
         table, at = self._place(row)
         return table.report(at)
 
+    def source(self, row: int) -> TopicPartition:
+        table, at = self._place(row)
+        return table.sources[at]
+
+    def source_end(self, row: int) -> int | None:
+        report = self.report(row)
+        return None if report is None or report.lag is None else _next_offset(report) + report.lag
+
     def _look(self, row: int) -> PartitionLook:
         table, at = self._place(row)
         return table[at]
 
     def _place(self, row: int) -> tuple[PartitionTable, int]:
+        if len(self.tables) == 1:
+            return self.tables[0], row
         for table in self.tables:
             if row < len(table):
                 return table, row
@@ -134,7 +149,12 @@ def _position(look: PartitionLook) -> int | None:
         parting = look.promotion.partings.get(look.source.partition)
         return None if parting is None else parting.offset
     report = look.report
-    return None if report is None or report.position is None else report.position + 1
+    return None if report is None or report.position is None else _next_offset(report)
+
+
+def _next_offset(report: PartitionProgress) -> int:
+    """The first that is not copied."""
+    return 0 if report.position is None else report.position + 1
 
 
 def _joined(tables: Sequence[PartitionTable]) -> Columns:

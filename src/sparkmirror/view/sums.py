@@ -18,14 +18,14 @@ class Sums:
         self._partitions = partitions
         self._rows = rows
         self._starts = starts
-        self._ends = np.append(starts[1:], len(rows)) if len(starts) else starts
+        self._bounds = [*starts.tolist(), len(rows)]
         self._told = partitions.told.of(rows)
 
     def __len__(self) -> int:
         return len(self._starts)
 
     def rows(self, group: int) -> Indices:
-        return self._rows[self._starts[group] : self._ends[group]]
+        return self._rows[self._bounds[group] : self._bounds[group + 1]]
 
     @cached_property
     def severity(self) -> Indices:

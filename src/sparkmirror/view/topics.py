@@ -1,8 +1,9 @@
 """The topics of a flow: their sums, and the view of one when it is asked for."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import NamedTuple, overload
 
 import numpy as np
@@ -56,6 +57,18 @@ class Topics(Sequence[TopicView]):
         at = self.layout.numbers.get(name)
         return None if at is None else self._view(at)
 
+    def source_end(self, of: TopicPartition) -> int | None:
+        """None where it is not known."""
+        topic = self.layout.numbers.get(of.topic)
+        if topic is None:
+            return None
+        rows, source = self.sums.rows(topic), self.partitions.source
+        at = of.partition  # its place, where all partitions before it are copied too
+        if at >= len(rows) or source(rows.item(at)) != of:
+            at = bisect_left(rows.tolist(), of, key=source)
+        is_there = at < len(rows) and source(rows.item(at)) == of
+        return self.partitions.source_end(rows.item(at)) if is_there else None
+
     @cached_property
     def _worst_first(self) -> Indices:
         names = np.arange(len(self))
@@ -86,8 +99,7 @@ class Topics(Sequence[TopicView]):
 
     def _by_worst(self, rows: Indices) -> Sequence[PartitionView]:
         """`rows` are in the order of topics and partitions."""
-        told = self.partitions.told
-        order = np.lexsort((-np.nan_to_num(told.lag[rows]), told.severity[rows]))
+        order = np.lexsort((self.partitions.largest_lag_first[rows], self.partitions.told.severity[rows]))
         return Rows(rows[order], self.partitions.view)
 
     def latency(self) -> tuple[float | None, float | None]:
@@ -100,7 +112,8 @@ class Topics(Sequence[TopicView]):
                 for bucket, count in before.counts.items():
                     counts[bucket] -= count
         merged = LatencyHistogram({it: count for it, count in counts.items() if count > 0})
-        return merged.quantile(0.5), merged.quantile(0.99)
+        median, high = merged.quantiles(0.5, 0.99)
+        return median, high
 
     def _view(self, at: int) -> TopicView:
         rows, sums = self.sums.rows(at), self.sums
@@ -110,7 +123,7 @@ class Topics(Sequence[TopicView]):
             next((it.target_topic for row in rows.tolist() if (it := self.partitions.report(row))), None),
             sums.state(at) if promotion is None else State(Word.PROMOTED, advice=str(promotion)),
             Rows(rows, self.partitions.view),
-            self._by_worst(rows),
+            partial(self._by_worst, rows),
             sums.lag(at),
             sums.left_s(at),
             sums.speed(at),

@@ -4,8 +4,7 @@ Times are ages in seconds at the moment of the view, except `quiet_since`, when 
 seen to be where it is: `FlowView.age` tells how long ago. So a quiet topic is the same value in each view.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -58,20 +57,26 @@ class PartitionView(NamedTuple):
     lost: int
     notice: str | None
 
-    def latency_ms(self, quantile: float) -> float | None:
-        """Computed when asked for: few partitions are looked at one by one."""
-        return None if self.latencies is None else self.latencies.recent.quantile(quantile)
+    @property
+    def median_and_high_ms(self) -> tuple[float | None, float | None]:
+        """The median latency and the 99th percentile. Computed here: few partitions are looked at alone."""
+        if self.latencies is None:
+            return None, None
+        median, high = self.latencies.recent.quantiles(0.5, 0.99)
+        return median, high
 
 
-@dataclass(frozen=True, slots=True)
-class TopicView:
-    """A topic of the source; `target` is its name on the target, None before a partition has reported."""
+class TopicView(NamedTuple):
+    """A topic of the source; `target` is its name on the target, None before a partition has reported.
+
+    `worst_first` has its partitions in another order, made when it is asked for.
+    """
 
     name: str
     target: str | None
     state: State
     partitions: Sequence[PartitionView]
-    worst_first: Sequence[PartitionView]
+    worst_first: Callable[[], Sequence[PartitionView]]
     lag: Lag
     left_s: float | None
     speed: Speed
@@ -96,8 +101,7 @@ class ConnectorView(NamedTuple):
     settings: Mapping[str, str] = MappingProxyType({})
 
 
-@dataclass(frozen=True, slots=True)
-class GroupPartitionView:
+class GroupPartitionView(NamedTuple):
     """`again` is how many records would be read again if the group moved now; None where that is unknown.
 
     `translated` is its place on the target, exact when `behind` is 0, else at most `behind` too early;
@@ -107,7 +111,6 @@ class GroupPartitionView:
     source: TopicPartition
     target: TopicPartition
     committed: int
-    lag: int | None
     translated: int | None
     behind: int | None
     checkpoint: int | None
@@ -116,8 +119,7 @@ class GroupPartitionView:
     why: str
 
 
-@dataclass(frozen=True, slots=True)
-class GroupView:
+class GroupView(NamedTuple):
     """`is_active` on the target: it has members there; None where the target's groups are not read.
 
     `error` is why its offsets could not be read, on the source, where there are no partitions then, or on
@@ -141,15 +143,3 @@ class GroupView:
             if None in counts or self.error is not None
             else sum(count for count in counts if count is not None)
         )
-
-
-@dataclass(frozen=True, slots=True)
-class GroupsView:
-    """`groups` is None before the first interval."""
-
-    groups: Sequence[GroupView] | None
-    left_out: int
-    age_s: float | None
-    interval_s: float
-    target_age_s: float | None
-    reads_target: bool

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from sparkmirror.storage.events import Event
 from sparkmirror.view.events import events_matching
 from sparkmirror.view.flows import FlowView, MirrorView, Verification
-from sparkmirror.view.groups import groups_of
+from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.migrations import MigratedPartition, Migration, MigrationKind, migrations_matching
 from sparkmirror.view.moves import Answer, group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import Page, page_of
@@ -130,7 +130,7 @@ def _part(flow: FlowView, asked: Asked) -> Json:
     if asked.topic is not None:
         topic = topic_of(flow, asked.topic)
         answers = [topic_answer(flow, topic), *group_answers(groups_of(flow), topic.name)[:SIZE]]
-        shown = page_of(topic.worst_first, asked.page, asked.size)
+        shown = page_of(topic.worst_first(), asked.page, asked.size)
         return {
             "topic": _topic(flow, topic),
             "may_move": [_answer(it) for it in answers],
@@ -181,7 +181,7 @@ def _partition(flow: FlowView, partition: PartitionView) -> Json:
         "source_end": partition.source_end,
         **_lag(partition.lag, partition.left_s),
         **_speed(partition.speed),
-        "latency_ms": _latency(partition.latency_ms(0.5), partition.latency_ms(0.99)),
+        "latency_ms": _latency(*partition.median_and_high_ms),
         "quiet_for_seconds": _rounded(flow.age(partition.quiet_since)),
         "incidents": dict(sorted(partition.incidents.items())),
         "lost_records": partition.lost,
@@ -191,20 +191,19 @@ def _partition(flow: FlowView, partition: PartitionView) -> Json:
 
 def _groups(flow: FlowView, asked: Asked) -> Json:
     groups = groups_of(flow)
-    if groups is None or groups.groups is None:
+    if groups is None or groups.names is None:
         return {"known": False, "page": 1, "pages": 1, "total": None, "items": []}
-    found = [it for it in groups.groups if asked.matching in it.name]
-    shown = page_of(found, asked.page, asked.size)
+    shown = page_of(groups.matching(asked.matching), asked.page, asked.size)
     return {
         "known": True,
         "left_out_partitions": groups.left_out,
         "age_seconds": _rounded(groups.age_s),
         "target_age_seconds": _rounded(groups.target_age_s),
-        **_page(shown, lambda it: {**_group(it), **_answer(group_answer(it, groups))}),
+        **_page(shown, lambda it: {**_group(flow, it), **_answer(group_answer(it, groups))}),
     }
 
 
-def _group(group: GroupView) -> Json:
+def _group(flow: FlowView, group: GroupView) -> Json:
     return {
         "name": group.name,
         "is_exact": group.is_exact,
@@ -212,16 +211,16 @@ def _group(group: GroupView) -> Json:
         "is_active_on_target": group.is_active,
         "error": group.error,
         "partition_count": len(group.partitions),
-        "partitions": [_group_partition(it) for it in group.partitions[:SIZE]],
+        "partitions": [_group_partition(flow, it) for it in group.partitions[:SIZE]],
     }
 
 
-def _group_partition(partition: GroupPartitionView) -> Json:
+def _group_partition(flow: FlowView, partition: GroupPartitionView) -> Json:
     return {
         "topic": partition.source.topic,
         "partition": partition.source.partition,
         "committed": partition.committed,
-        "lag_records": partition.lag,
+        "lag_records": lag_of(flow, partition),
         "translated": partition.translated,
         "behind_records": partition.behind,
         "why": partition.why,

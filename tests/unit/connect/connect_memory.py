@@ -1,6 +1,6 @@
 """Connect's topics in memory: a written record is read at once, by the same folds."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 
 from sparkmirror.batches.log_records import LogRecord
@@ -68,6 +68,7 @@ class Run:
         self.seen: ConnectorLook | None = None
         self.notes: list[str] = []
         self.verifying: Verifying | None = None
+        self.begun_with: tuple[dict[str, str], str | None] | None = None
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return self.shares
@@ -83,6 +84,9 @@ class Run:
 
     def note(self, text: str) -> None:
         self.notes.append(text)
+
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
+        self.begun_with = dict(settings), leader
 
     def reading(self) -> ConnectorReading | None:
         return None

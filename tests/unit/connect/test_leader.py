@@ -71,6 +71,15 @@ def test_a_connector_is_run_and_its_tasks_are_published(bench: Bench) -> None:
     assert (status.worker_id, status.generation, status.version) == (WORKER, 3, "4.3.1")
 
 
+def test_a_run_is_told_what_it_begins_with_and_who_leads_and_no_secret(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, {**CONFIG, "source.cluster.sasl.jaas.config": "password=s3cret"})
+    bench.reconcile()
+    assert bench.runs[0].begun_with is not None
+    settings, leader = bench.runs[0].begun_with
+    assert (leader, settings["name"]) == (WORKER, NAME)
+    assert "s3cret" not in str(settings)
+
+
 def test_nothing_is_written_twice(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()

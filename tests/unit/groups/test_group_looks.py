@@ -84,6 +84,19 @@ def test_what_groups_have_on_the_target_is_added() -> None:
     assert not made().look(OF, 0.0).reads_target
 
 
+def test_a_look_has_the_same_list_until_something_is_noted() -> None:
+    """What a page finds in it is kept for the next second."""
+    looks = made(sync_group_offsets_enabled="true")
+    looks.note_translation({GROUP: committed(orders=200)}, {}, CheckpointBook(), 10.0)
+    before = looks.look(OF, 10.0).partitions
+    for written in (120, 130):
+        looks.note_target({GROUP: {THERE: written}}, frozenset(), 12.0)
+        first, second = looks.look(OF, 30.0).partitions, looks.look(OF, 31.0).partitions
+        assert first is second
+        assert first != before
+        before = first
+
+
 def test_a_group_whose_offsets_cannot_be_read_is_not_none() -> None:
     looks = made(sync_group_offsets_enabled="true")
     away, closed = RetriableError("no coordinator on us"), AuthorizationError("no right on eu")

@@ -1,7 +1,7 @@
 from math import inf
 from typing import Final
 
-from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram
 from sparkmirror.metrics.looks import (
     ClusterLook,
@@ -15,7 +15,7 @@ from sparkmirror.metrics.partition_table import PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.view.flows import FlowView, MirrorView
-from sparkmirror.view.groups import groups_of
+from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.moves import Check, group_answer, group_answers, topic_answer
 from sparkmirror.view.values import PartitionView
@@ -52,20 +52,20 @@ def test_a_flow_that_has_caught_up() -> None:
     assert (made.state.word, made.lag, made.words) == (Word.CAUGHT_UP, (0, 0.0), {Word.CAUGHT_UP: 2})
     assert (partition(made).position, partition(made).source_end) == (1000, 1000)
     assert str(partition(made, 1).target) == "a.orders-1"
-    assert made.latency_ms == (partition(made).latency_ms(0.5), partition(made).latency_ms(0.99))
+    assert made.latency_ms == partition(made).median_and_high_ms
 
 
-def test_latencies_of_a_flow_serve_for_five_seconds() -> None:
+def test_latencies_of_a_flow_serve_for_ten_seconds() -> None:
     slow = Latencies(LatencyHistogram({40: 10}), EMPTY)
 
     def seen(now: float, before: MirrorView | None, latencies: Latencies) -> MirrorView:
         return view_of(NODE, [source(look()._replace(latencies=latencies), now=now)], now, before)
 
     first = seen(10.0, None, LATENCIES)
-    kept, anew = seen(14.9, first, slow), seen(15.0, first, slow)
+    kept, anew = seen(19.9, first, slow), seen(20.0, first, slow)
     assert kept.flows[0].latency_ms == first.flows[0].latency_ms
     assert anew.flows[0].latency_ms == (slow.recent.quantile(0.5), slow.recent.quantile(0.99))
-    assert seen(16.0, kept, slow).flows[0].latency_ms == anew.flows[0].latency_ms
+    assert seen(21.0, kept, slow).flows[0].latency_ms == anew.flows[0].latency_ms
 
 
 def test_the_worst_partition_gives_topic_and_flow_their_word() -> None:
@@ -75,7 +75,7 @@ def test_the_worst_partition_gives_topic_and_flow_their_word() -> None:
     assert (made.state.word, made.state.error, made.state.for_s) == (Word.NEEDS_A_PERSON, "no", 9.0)
     assert made.state.advice
     assert [topic.name for topic in made.topics.worst_first()] == ["payments", "orders"]
-    assert made.topics[1].worst_first[0].source.partition == 1
+    assert made.topics[1].worst_first()[0].source.partition == 1
 
 
 def test_promoted_topics_have_their_word_and_no_lag() -> None:
@@ -203,7 +203,7 @@ def test_groups_have_what_they_would_read_again() -> None:
     )
     known = groups_of(made)
     assert known is not None
-    found = {group.name: group for group in known.groups or ()}
+    found = {group.name: group for group in known.matching()}
     assert {name: group.again for name, group in found.items()} == {
         "exact": 0,
         "late": 40,
@@ -211,14 +211,37 @@ def test_groups_have_what_they_would_read_again() -> None:
         "unwritten": 50,
     }
     assert (found[GroupId("late")].is_active, found[GroupId("exact")].is_active) == (True, False)
-    assert found[GroupId("exact")].partitions[0].lag == 100
+    assert lag_of(made, found[GroupId("exact")].partitions[0]) == 100
+
+
+def test_groups_are_sorted_out_anew_only_when_others_are_told() -> None:
+    told = groups(group_partition("a"), group_partition("b", "payments"))
+    first = view(source(look()), told)
+    second = view_of(NODE, [source(look()), told], 1001.0, first)
+    other = view_of(NODE, [source(look()), groups(group_partition("c"))], 1002.0, second)
+    indices = [it.flows[0].group_index for it in (first, second, other)]
+    assert indices[0] is indices[1]
+    assert indices[2] is not indices[1]
+    known = [groups_of(it.flows[0]) for it in (second, other)]
+    assert [[it.name for it in each.matching()] for each in known if each is not None] == [["a", "b"], ["c"]]
+    assert known[0] is not None
+    assert [it.name for it in known[0].of_topic("payments")] == ["b"]
+    assert known[0].named("c") is None
+
+
+def test_a_group_has_its_lag_behind_the_end_of_its_own_partition() -> None:
+    partitions = [look("orders", number, {"lag": 10 * number}) for number in (0, 1, 3)]
+    flow_view = flow(source(*partitions, look("payments", 1)))
+    ends = [flow_view.topics.source_end(TopicPartition("orders", number)) for number in range(5)]
+    assert ends == [1000, 1010, None, 1030, None]
+    assert flow_view.topics.source_end(TopicPartition("clicks", 0)) is None
 
 
 def test_a_group_that_cannot_be_read_is_unknown() -> None:
     errors = {GroupId("away"): "no coordinator on a", GroupId("closed"): "no right on b"}
     known = groups_of(flow(source(look()), groups(group_partition("closed"), errors=errors)))
     assert known is not None
-    found = {group.name: group for group in known.groups or ()}
+    found = {group.name: group for group in known.matching()}
     assert [(len(it.partitions), it.is_exact, it.again) for it in found.values()] == [
         (0, False, None),
         (1, False, None),
@@ -231,7 +254,7 @@ def test_a_group_that_cannot_be_read_is_unknown() -> None:
 def test_without_a_look_at_the_target_nothing_is_said_of_groups_there() -> None:
     known = groups_of(flow(groups(group_partition("g"), reads_target=False)))
     assert known is not None
-    assert [group.is_active for group in known.groups or ()] == [None]
+    assert [group.is_active for group in known.matching()] == [None]
 
 
 def test_a_view_has_the_worst_state_of_its_flows() -> None:

@@ -114,4 +114,4 @@ def test_without_offset_sync_it_is_not_known_who_is_on_the_target() -> None:
 
 
 def test_without_checkpoints_there_are_no_groups() -> None:
-    assert group_answers(groups_of(flow(source(look()))), "orders") == []
+    assert not group_answers(groups_of(flow(source(look()))), "orders")

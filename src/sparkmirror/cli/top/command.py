@@ -16,6 +16,7 @@ from sparkmirror.cli.mirror_api import Json, MirrorApi, rest_of
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.extras import how_to_install
 from sparkmirror.domain.printable import printable
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.mirror_response import asked_of
@@ -39,7 +40,7 @@ examples:
   sparkmirror top --context prod
   sparkmirror top mm2.properties
 
-needs textual: pip install 'sparkmirror[top]'
+needs textual: pip install '.[top]' where you installed sparkmirror from
 exit codes: 0 quit, 2 wrong usage, no terminal, or nothing that can be read
 """
 
@@ -70,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> None:
     try:
         from sparkmirror.cli.top.app import TopApp  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
-        raise SparkmirrorError(f"needs {error.name}: pip install 'sparkmirror[top]'") from error
+        raise SparkmirrorError(f"needs {error.name}: {how_to_install('top')}") from error
     if arguments.context is None and not is_url(arguments.of):
         with _watching(Path(arguments.of)) as ask:
             TopApp(ask.asked).run()
