@@ -106,7 +106,7 @@ class Case:
         flow = f"{self.near}->{self.far}"
         written = {
             "enabled": "true",
-            "topics": f"{self.topic},{self.kept}",
+            "topics": ",".join(filter(None, (self.topic, self.kept))),
             "groups": f"billing{self.number}",
         }
         written |= {f"{name}.interval.seconds": "1" for name in OFTEN}
