@@ -133,7 +133,8 @@ def prepare(case: Case, sides: Sides) -> None:
     """Records, and what makes the mode do something."""
     source, target = sides[Side.SOURCE].cluster, sides[Side.TARGET].cluster
     create_topic(source.bootstrap_servers, case.topic)
-    append(source, case.topic, numbered(2 * RECORDS))
+    # With a producer's id, which is looked up where names don't show where a topic came from.
+    append(source, case.topic, numbered(2 * RECORDS), settings={"enable.idempotence": "true"})
     if case.kept:
         create_topic(source.bootstrap_servers, case.kept)
         append(source, case.kept, numbered(RECORDS))
