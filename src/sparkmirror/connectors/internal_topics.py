@@ -1,7 +1,7 @@
 """Lists and creates the internal topics of MM2 and Connect; existing topics stay as they are."""
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.connectors.flow_settings import (
@@ -10,6 +10,7 @@ from sparkmirror.connectors.flow_settings import (
     HeartbeatConfig,
     SourceConfig,
 )
+from sparkmirror.connectors.periodic import Job
 from sparkmirror.domain.errors import AuthorizationError, TopicExistsError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch
@@ -29,24 +30,50 @@ _POLICY: Final = "cleanup.policy"
 COMPACTED: Final = {_POLICY: "compact"}
 
 
+_DENIED_RETRY_S: Final = 60.0
+
+
+class Ensured(NamedTuple):
+    """Names of topics that were not there, and of those among them that may not be created."""
+
+    missing: frozenset[str]
+    denied: frozenset[str]
+
+
+NOT_TRIED: Final = Ensured(frozenset(), frozenset())
+
+
+def creating_again(create: Callable[[], None]) -> Job:
+    """The job of a connector that creates denied topics: who gives the right need not restart the mirror."""
+    return Job("create denied topics", _DENIED_RETRY_S, create, _DENIED_RETRY_S)
+
+
 def ensure_topics(
-    admin: Admin, topics: Iterable[TopicCreation], through: AdminWrites | None = None
-) -> set[str]:
-    """Create those that are missing, and return their names. Raises KafkaError for the first that fails.
+    admin: Admin,
+    topics: Iterable[TopicCreation],
+    through: AdminWrites | None = None,
+    *,
+    before: Ensured = NOT_TRIED,
+) -> Ensured:
+    """Create those that are missing. Raises KafkaError for the first that fails.
 
     They are created `through` the writer for this cluster, by default the admin client itself.
-    A missing right is no error, as in MM2: the topic may exist, or be created by hand.
+    A missing right is no error, as in MM2: the topic may exist, or be created by hand. It is told unless it
+    was denied `before`.
     """
     existing = admin.partition_counts()
     missing = [topic for topic in topics if topic.name not in existing]
+    denied = set()
     for name, error in (through or admin).create_topics(missing).items():
         if isinstance(error, AuthorizationError):
-            _log.warning("not created, create it by hand: %s", error)
+            denied.add(name)
+            if name not in before.denied:
+                _log.warning("not created, give the right or create it by hand: %s", error)
         elif error is not None and not isinstance(error, TopicExistsError):
             raise error
         elif error is None:
             _log.info("created %s on %s", name, admin.cluster)
-    return {topic.name for topic in missing}
+    return Ensured(frozenset(topic.name for topic in missing), frozenset(denied))
 
 
 def require_compacted(admin: Admin, key: str, topic: str, purpose: str) -> None:

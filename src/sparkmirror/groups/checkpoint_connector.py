@@ -10,7 +10,12 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connectors.checkpoint import counterparts, is_followed, named_groups, news_of
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowWorker
-from sparkmirror.connectors.internal_topics import checkpoints_topic, ensure_topics
+from sparkmirror.connectors.internal_topics import (
+    NOT_TRIED,
+    checkpoints_topic,
+    creating_again,
+    ensure_topics,
+)
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -62,6 +67,7 @@ class CheckpointConnector:
             names_show_origin=names_show_origin(connector.settings.policy, settings.flow.source),
         )
         self._book = CheckpointBook()
+        self._created = NOT_TRIED
         self._knows_own_checkpoints = True
         self._are_groups_known = False
         self._source: Groups | None = None
@@ -89,13 +95,15 @@ class CheckpointConnector:
         settings = self._settings
         self._source = self._source or Groups(self._connector.source_admin)
         self._target = self._target or Groups(self._connector.target_admin)
-        if not self._is_topic_new():
+        self._create_topic()
+        if not self._created.missing:
             self._book = CheckpointBook(self._own_checkpoints())
         emit_after_s = min(_FIRST_EMISSION_S, settings.emit_checkpoints_interval_s)
         jobs = [
             # Without an interval the groups are still found once, at the start.
             Job("refresh groups", settings.refresh_groups_interval_s or _NEVER_S, self._refresh),
             Job("emit checkpoints", settings.emit_checkpoints_interval_s, self._emit, emit_after_s),
+            creating_again(self._create_denied),
         ]
         if settings.sync_group_offsets_interval_s is not None:
             interval_s = settings.sync_group_offsets_interval_s
@@ -112,12 +120,15 @@ class CheckpointConnector:
             if groups is not None:
                 groups.close()
 
-    def _is_topic_new(self) -> bool:
-        """Make the checkpoints topic unless it's there."""
+    def _create_topic(self) -> None:
         topic = checkpoints_topic(self._flow, self._connector)
         with closing(Admin(self._connector.target_admin)) as admin:
             writes = self._connector.admin_plugins.over(admin, topic.cluster)
-            return bool(ensure_topics(admin, [topic.creation], writes))
+            self._created = ensure_topics(admin, [topic.creation], writes, before=self._created)
+
+    def _create_denied(self) -> None:
+        if self._created.denied:
+            self._create_topic()
 
     def _own_checkpoints(self) -> list[Checkpoint]:
         """Those of earlier lives, so that no group is sent back by a new one (KAFKA-15905)."""

@@ -9,6 +9,8 @@ from dataclasses import replace
 from sparkmirror.connectors.flow_log import LogOnce, flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.internal_topics import (
+    NOT_TRIED,
+    creating_again,
     ensure_topics,
     offset_syncs_topic,
     require_compacted,
@@ -99,6 +101,7 @@ class SourceConnector:
         self._spark_watch = SparkWatch(self._log)
         self._other_slots_since: float | None = None
         self._admins: FlowAdmins | None = None
+        self._created = self._created_syncs = NOT_TRIED
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
@@ -160,6 +163,7 @@ class SourceConnector:
             Job(_REFRESH, settings.refresh_topics_interval_s or _NEVER_S, self._refresh),
             Job("watch tasks", _WATCH_INTERVAL_S, self._watch, first_after_s=_WATCH_INTERVAL_S),
             Job("check Spark", _SPARK_CHECK_INTERVAL_S, self._check_spark, _SPARK_CHECK_INTERVAL_S),
+            creating_again(self._create_denied),
         ]
         if settings.partition_assignment is PartitionAssignment.LOAD and settings.tasks_max > 1:
             interval_s = self._policy.check_interval_s
@@ -193,15 +197,25 @@ class SourceConnector:
             self._admins.close()
 
     def _create_own_topics(self, admins: FlowAdmins) -> None:
-        made = ensure_topics(admins.target, topics_on_target(self._on, self._connector), admins.writes)
-        self._copy_jobs.fences = self._has_attempts_topic(admins.target, made)
+        own = topics_on_target(self._on, self._connector)
+        before = self._created
+        self._created = ensure_topics(admins.target, own, admins.writes, before=before)
+        if attempts_topic(self._on.flow.source) not in before.denied & self._created.denied:
+            self._copy_jobs.fences = self._has_attempts_topic(admins.target, self._created.missing)
         positions = self._on.worker.offset_topic.name
         require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
         syncs = offset_syncs_topic(self._on, self._connector)
         if syncs is not None:
             with closing(Admin(self._connector.offset_syncs_admin)) as admin:
                 writes = self._connector.admin_plugins.over(admin, syncs.cluster)
-                ensure_topics(admin, [syncs.creation], writes)
+                self._created_syncs = ensure_topics(
+                    admin, [syncs.creation], writes, before=self._created_syncs
+                )
+
+    def _create_denied(self) -> None:
+        assert self._admins is not None
+        if self._created.denied or self._created_syncs.denied:
+            self._create_own_topics(self._admins)
 
     def _has_attempts_topic(self, target: Admin, made: Collection[str]) -> bool:
         """Without it copying goes on as well as it can. One of those just made is not on every broker yet."""

@@ -60,4 +60,8 @@ def test_jobs(more: dict[str, str], jobs: set[str]) -> None:
     settings = flow_settings(config)
     assert settings.source is not None
     source = SourceConnector(settings, settings.source, Future(), lambda _: 1)
-    assert {job.name for job in source.jobs(cast("FlowAdmins", None))} == {"report obstacles", *jobs}
+    assert {job.name for job in source.jobs(cast("FlowAdmins", None))} == {
+        "report obstacles",
+        "create denied topics",
+        *jobs,
+    }

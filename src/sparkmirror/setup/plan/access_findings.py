@@ -129,7 +129,7 @@ def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:
 
 
 def _on_clusters(survey: FlowSurvey) -> Iterator[tuple[Alias, Need]]:
-    """What is described on both and altered on the target."""
+    """What is described on the source and altered on the target, which includes the right to describe it."""
     settings = survey.settings
     syncs_accounts = settings.sync_accounts_interval_s is not None
     for is_synced, describe, alter in (
@@ -143,7 +143,6 @@ def _on_clusters(survey: FlowSurvey) -> Iterator[tuple[Alias, Need]]:
     ):
         if is_synced:
             yield survey.source.alias, describe
-            yield survey.target.alias, describe
             yield survey.target.alias, alter
 
 

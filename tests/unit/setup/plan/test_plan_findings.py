@@ -184,9 +184,15 @@ def test_create_on_the_cluster_replaces_create_on_each_topic(survey: FlowSurvey)
 
 
 def test_rights_on_the_cluster_are_for_acls(survey: FlowSurvey) -> None:
-    poor = replace(survey, target=replace(survey.target, operations=frozenset({AclOperation.CREATE})))
+    """On the target the right to alter includes the one to describe."""
+    without = frozenset({AclOperation.CREATE})
+    poor = replace(
+        survey,
+        source=replace(survey.source, operations=without),
+        target=replace(survey.target, operations=without),
+    )
     assert [finding.text for finding in findings(poor)] == [
-        "User:mm has no right to DESCRIBE on the cluster on target",
+        "User:mm has no right to DESCRIBE on the cluster on source",
         "User:mm has no right to ALTER on the cluster on target",
     ]
     assert all(
