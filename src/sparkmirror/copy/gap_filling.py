@@ -24,8 +24,8 @@ from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import (
     Event,
     Fenced,
+    MarkersFailed,
     OffsetMismatch,
-    SequenceLost,
     Start,
     TargetBatchFailed,
     TargetRecreated,
@@ -257,7 +257,7 @@ class GapFilling:
             case FencedError():
                 self._report(source, Fenced(result, self._fenced_pause_s))
             case _:
-                self._report(source, SequenceLost(result))
+                self._report(source, MarkersFailed(result))
 
     def _go_on(self, writing: _Writing, end: int) -> None:
         """Behind the markers, which have no sequence."""

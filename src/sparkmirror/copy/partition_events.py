@@ -224,6 +224,13 @@ class SequenceLost:
 
 
 @dataclass(frozen=True, slots=True)
+class MarkersFailed:
+    """Control markers for a gap are not in the log, or not replicated, and may come yet: claim again."""
+
+    error: SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetMismatch:
     """Offsets are preserved, and a record is at another one than at the source, or would be."""
 
@@ -291,6 +298,7 @@ Event = (
     | TargetBatchFailed
     | TargetBatchSkipped
     | SequenceLost
+    | MarkersFailed
     | OffsetMismatch
     | Fenced
     | TargetRecreated

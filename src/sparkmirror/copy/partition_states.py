@@ -26,6 +26,7 @@ from sparkmirror.copy.partition_events import (
     LimitsChanged,
     LookUp,
     LookUpFailed,
+    MarkersFailed,
     Note,
     OffsetMismatch,
     OutOfRange,
@@ -183,6 +184,11 @@ def _sequence_lost(state: CopyState, event: SequenceLost, _: float) -> Next:
     return _resolve(failed, ResumeReason(is_distrusted=True), Do.DISCARD, Do.PAUSE_FETCH)
 
 
+def _markers_failed(state: CopyState, event: MarkersFailed, _: float) -> Next:
+    failed = replace(state, write_error=event.error)
+    return _resolve(failed, ResumeReason(), Do.DISCARD, Do.PAUSE_FETCH)
+
+
 def _target_recreated(state: CopyState, _: Event, __: float) -> Next:
     return _resolve(state, ResumeReason(), Do.DISCARD, Do.PAUSE_FETCH)
 
@@ -297,6 +303,7 @@ _OUTSTANDING: Final[_Row] = {
     TargetBatchFailed: Transition(Phase.FAILED, _fail_writing),
     TargetBatchSkipped: Transition(Phase.RESOLVING, _target_batch_skipped),
     SequenceLost: Transition(Phase.RESOLVING, _sequence_lost),
+    MarkersFailed: Transition(Phase.RESOLVING, _markers_failed),
     OffsetMismatch: Transition(Phase.DRAINING, _mismatched),
     Fenced: Transition(Phase.FENCED, _fenced),
     TargetRecreated: Transition(Phase.RESOLVING, _target_recreated),

@@ -1,16 +1,18 @@
 """Offsets are preserved where positions or the target's records are lost, and where gaps are long."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Final
 
 import pytest
+from kafka.protocol.producer import EndTxnRequest, WriteTxnMarkersRequest
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import IncidentKind, OnTopicRecreated, Reactions
 from sparkmirror.domain.preserving import OnGap, Preserving
 from tests.memory.checked_flow import POSITION_PARTITIONS, POSITIONS
 from tests.memory.committed import places
+from tests.memory.intercepted_broker import Request, intercept
 from tests.memory.stage import REMOTE
 from tests.unit.copy.copied_records import TARGET
 from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
@@ -57,6 +59,31 @@ def test_without_stored_positions_the_logs_end_decides(partition: OnePartition) 
     partition.run_until_stored(26)
     assert_same(partition)
     assert not copy_of(second).incidents
+
+
+@pytest.mark.parametrize("api_key", [EndTxnRequest.API_KEY, WriteTxnMarkersRequest.API_KEY])
+def test_markers_whose_request_is_lost_are_written_soon(partition: OnePartition, api_key: int) -> None:
+    """As when a broker restarts."""
+    stage, lost = partition.stage, list[Request]()
+
+    def lose(request: Request, carry_out: Callable[[], None]) -> None:
+        if request.api_key == api_key and not lost:
+            lost.append(request)
+            stage.network.disconnect()
+        else:
+            carry_out()
+
+    for broker in stage.target.brokers:
+        intercept(stage.network, broker, lose)
+    partition.write(range(10))
+    task = partition.start()
+    for number in range(1, 4):
+        end_transactions(partition, 1)
+        partition.write(range(10 * number, 10 * number + 10))
+        partition.run_until_written(11 * number + 10)
+    assert len(lost) == 1
+    assert_same(partition)
+    assert not copy_of(task).incidents
 
 
 @pytest.mark.parametrize("is_running", [True, False])
