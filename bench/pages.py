@@ -52,6 +52,10 @@ class Streams:
         """Raises what has ended one of them by then."""
         self._tasks += [asyncio.create_task(self._read(path)) for path in paths]
         await asyncio.sleep(settle_s)
+        self.require_all()
+
+    def require_all(self) -> None:
+        """Raises what has ended one of them."""
         for task in self._tasks:
             if task.done():
                 task.result()
@@ -145,6 +149,7 @@ async def _watched(opened: Streams, server: Server, seconds: float, clients: int
     """On a busy machine rounds are fewer, and so is the share: what a round takes is the same."""
     before, began = opened.pulses, time.monotonic()
     share = await server.cpu_share(seconds)
+    opened.require_all()
     rounds = (opened.pulses - before) / (time.monotonic() - began) / clients
     took = f"{10 * share / rounds:.1f} ms a round" if rounds else "no round"
     return f"{share:.2f} % of a core, {rounds:.2f} rounds/s, {took}; {server.mb:.0f} MB"
