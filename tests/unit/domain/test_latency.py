@@ -35,8 +35,15 @@ def test_a_quantile_is_that_of_the_sorted_list(latencies: list[float], q: float)
     assert histogram(latencies).quantile(q) == pytest.approx(ordered[rank], rel=0.08)
 
 
+@given(latencies=LATENCIES, qs=st.lists(st.floats(0.01, 1), max_size=4))
+def test_several_quantiles_are_those_of_each(latencies: list[float], qs: list[float]) -> None:
+    of = histogram(latencies)
+    assert of.quantiles(*sorted(qs)) == tuple(map(of.quantile, sorted(qs)))
+
+
 def test_nothing_has_no_quantile() -> None:
     assert EMPTY.quantile(0.5) is None
+    assert EMPTY.quantiles(0.5, 0.99) == (None, None)
     assert EMPTY.total == 0
 
 
