@@ -289,9 +289,10 @@ def test_a_partition_that_somebody_else_has_stopped_is_made_anew(
         await_value(
             lambda: both(bench, topic)[0] == both(bench, topic)[1], WAIT_S, lambda: str(both(bench, topic))
         )
-        commit(groups, topic, late=5)
-        append(bench.target, topic, [(b"somebody", b"else's")])
-        append(bench.source, topic, numbered(2, 7))
+    commit(groups, topic, late=5)
+    append(bench.target, topic, [(b"somebody", b"else's")])
+    append(bench.source, topic, numbered(2, 7))
+    with running(plan_of(bench, topic, preserves=True)):
         await_value(lambda: plan(access, topic).is_due, WAIT_S, lambda: "it has not stopped")
         check = step(plan(access, topic), "check")
         assert "1 record that others than near->far have written" in check.text
