@@ -14,7 +14,7 @@ from contextlib import nullcontext, suppress
 from functools import partial
 from itertools import cycle, islice
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench import latency, throughput
 from bench.bed import Bed, opened
@@ -25,7 +25,7 @@ from bench.pages import Streams
 from bench.plan import PAIRED
 from bench.sides import TARGET_ALIAS, Side
 from bench.throughput import Job
-from bench.versions import Figures, report, write
+from bench.versions import Figures, compare, write
 from bench.workloads import LATENCY
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.ui.looks import PAGES, query
@@ -36,7 +36,14 @@ _SETTLE_S: Final = 0.5
 _SHOWN: Final = tuple(page for page in PAGES if page not in {"topic", "group"})
 """Those that need no more than a flow."""
 COPIED: Final = {workload.name: workload for workload in PAIRED}
-_NAMES: Final = ("without pages", f"with {_PAGES_OPEN}")
+
+
+class _Pages(NamedTuple):
+    name: str
+    are_open: bool
+
+
+_KINDS: Final = _Pages("closed", are_open=False), _Pages("open", are_open=True)
 
 Measure = Callable[[str, Sequence[str]], Figures]
 """Of a mirror under a new alias, started with options."""
@@ -55,30 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ):
         for part in options.only:
             if part == LATENCY:
-                _compare(part, options.pairs, partial(_latency_run, bed))
+                measure = partial(_measured, partial(_latency_run, bed))
+                compare(part, _KINDS, options.pairs, measure)
             else:
                 data = write(bed, COPIED[part])
-                _compare(part, options.pairs, partial(_copy_run, bed, data.topic, data.records))
+                copy_run = partial(_copy_run, bed, data.topic, data.records)
+                compare(part, _KINDS, options.pairs, partial(_measured, copy_run))
                 bed.drop_data()
 
 
-def _compare(part: str, pairs: int, measure: Measure) -> None:
-    runs: list[tuple[Figures, Figures]] = []
-    for number in range(pairs + 1):
-        figures = {
-            is_open: _measured(f"{part}{number}{'open' if is_open else 'none'}", measure, is_open=is_open)
-            for is_open in ((False, True) if number % 2 else (True, False))
-        }
-        if number:  # the first pair warms the brokers up
-            runs.append((figures[False], figures[True]))
-            report(f"{part} {number}", runs[-1:], _NAMES)
-    report(f"{part}, {pairs} pairs", runs, _NAMES)
-
-
-def _measured(name: str, measure: Measure, *, is_open: bool) -> Figures:
-    alias, port = name.replace("-", ""), ReservedPort()
+def _measured(measure: Measure, pages: _Pages, alias: str) -> Figures:
+    port = ReservedPort()
     address = f"{HOST}:{port.number}"
-    watching = beside(partial(_look, f"http://{address}", alias)) if is_open else nullcontext()
+    watching = beside(partial(_look, f"http://{address}", alias)) if pages.are_open else nullcontext()
     try:
         with watching:
             return measure(alias, ("--http", address))

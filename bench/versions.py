@@ -20,7 +20,7 @@ from dataclasses import replace
 from itertools import product
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol, TypeVar
 
 from confluent_kafka import Producer
 
@@ -60,6 +60,16 @@ class Version(NamedTuple):
     checkout: Path
     is_preserved: bool = False
     """Whether it runs with `offsets.preserve=true`."""
+
+
+class Kind(Protocol):
+    """Of runs that are compared; its name is fit for an alias."""
+
+    @property
+    def name(self) -> str: ...
+
+
+K = TypeVar("K", bound=Kind)
 
 
 class Pair(NamedTuple):
@@ -103,10 +113,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
             if part == _START:
                 compare_starts(bed, versions, options.partitions, options.pairs)
             elif part == _LATENCY:
-                _compare(part, versions, options.pairs, _latency_run(bed))
+                compare(part, versions, options.pairs, _latency_run(bed))
             else:
                 data = write(bed, COPIED[part])
-                _compare(part, versions, options.pairs, _copy_run(bed, data))
+                compare(part, versions, options.pairs, _copy_run(bed, data))
                 bed.drop_data()
 
 
@@ -116,20 +126,19 @@ def write(bed: Bed, workload: Workload) -> Dataset:
     return data
 
 
-def _compare(
-    part: str, versions: Sequence[Version], pairs: int, measure: Callable[[Version, str], Figures]
-) -> None:
-    """Pairs of runs, the version that comes first changing."""
+def compare(part: str, kinds: tuple[K, K], pairs: int, measure: Callable[[K, str], Figures]) -> None:
+    """Pairs of runs, the kind that comes first changing; each gets an alias of its own."""
+    before, now = names = kinds[0].name, kinds[1].name
     runs: list[tuple[Figures, Figures]] = []
     for number in range(pairs + 1):
         figures = {
-            version.name: measure(version, f"{part}{number}{version.name}".replace("-", ""))
-            for version in (versions if number % 2 else versions[::-1])
+            kind.name: measure(kind, f"{part}{number}{kind.name}".replace("-", ""))
+            for kind in (kinds if number % 2 else kinds[::-1])
         }
         if number:  # the first pair warms the brokers up
-            runs.append((figures["before"], figures["now"]))
-            report(f"{part} {number}", runs[-1:])
-    report(f"{part}, {pairs} pairs", runs)
+            runs.append((figures[before], figures[now]))
+            report(f"{part} {number}", runs[-1:], names)
+    report(f"{part}, {pairs} pairs", runs, names)
 
 
 def report(
