@@ -12,7 +12,7 @@ from typing import Final
 
 import javaproperties
 import pytest
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
@@ -26,7 +26,8 @@ from tests.browser.check_broken_mirror import (
     broken_clusters,
     properties,
 )
-from tests.browser.check_pages import Complaints, await_true, chromium
+from tests.browser.check_pages import Complaints, await_true
+from tests.browser.chromium import chromium
 from tests.support.broker_data import append, configure, create_topic, delete_topic, numbered
 from tests.support.mirror import COMMAND
 from tests.support.waiting import await_value
@@ -83,8 +84,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
             return log.read_text().partition("pages are at ")[2].partition("\n")[0] or None
 
         url = await_value(address, WITHIN_S, log.read_text)
-        browser = chromium(opened.enter_context(sync_playwright()))
-        opened.callback(browser.close)
+        browser = opened.enter_context(chromium())
         page = browser.new_page()
         complaints = Complaints(page, url)
         page.goto(url)

@@ -11,11 +11,12 @@ from typing import Final
 
 import pytest
 from confluent_kafka.admin import NewTopic
-from playwright.sync_api import Page, sync_playwright
+from playwright.sync_api import Page
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.cluster_state import ClusterSpec
-from tests.browser.check_pages import Complaints, await_true, chromium
+from tests.browser.check_pages import Complaints, await_true
+from tests.browser.chromium import chromium
 from tests.support.broker_data import admin, append, configure, create_topic, delete_topic, numbered
 from tests.support.mirror import REPLICATION, running_mirror
 from tests.support.topic_reader import await_leaders
@@ -73,8 +74,7 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broken]:
         mirror = opened.enter_context(
             running_mirror(folder / "mirror", properties(source, target), "--http", "127.0.0.1:0")
         )
-        browser = chromium(opened.enter_context(sync_playwright()))
-        opened.callback(browser.close)
+        browser = opened.enter_context(chromium())
         url = mirror.await_log("pages are at http://").rpartition(" ")[2]
         page = browser.new_page()
         complaints = Complaints(page, url)

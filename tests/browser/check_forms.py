@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page
 
 from sparkmirror.domain.connect import TargetState
 from sparkmirror.setup.plan.flow_plan_json import to_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
-from tests.browser.check_pages import Complaints, chromium
+from tests.browser.check_pages import Complaints
+from tests.browser.chromium import chromium
 from tests.support.flow_plans import PLAN
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import SOURCE, everything
@@ -30,10 +31,8 @@ class Worker(NamedTuple):
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = chromium(playwright)
+    with chromium() as started:
         yield started
-        started.close()
 
 
 @pytest.fixture

@@ -6,7 +6,6 @@ No part of `make test`: it needs Chromium, Playwright and npm, which fetches axe
 Pictures of all pages are in the temporary folder that `--basetemp` names; `pictures.py` compares them.
 """
 
-import os
 import subprocess
 import tarfile
 import time
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pytest
-from playwright.sync_api import Browser, Page, Playwright, Route, sync_playwright
+from playwright.sync_api import Browser, Page, Route
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.connect.rest.app import ConnectApp
@@ -28,6 +27,7 @@ from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.setup.plan.flow_plan_json import to_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
+from tests.browser.chromium import chromium
 from tests.browser.pictures import Pictures
 from tests.support.flow_plans import PLAN
 from tests.support.memory_herder import MemoryHerder
@@ -108,15 +108,8 @@ def worker() -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        started = chromium(playwright)
+    with chromium() as started:
         yield started
-        started.close()
-
-
-def chromium(playwright: Playwright) -> Browser:
-    program = os.environ.get("CHROMIUM", "/usr/bin/chromium")
-    return playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
 
 
 @pytest.fixture(scope="module")
