@@ -2,8 +2,10 @@
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import closing
 from typing import Final, NamedTuple
 
+from sparkmirror.config.admin_plugins import AdminPlugins
 from sparkmirror.connectors.flow_settings import (
     CheckpointConfig,
     FlowWorker,
@@ -11,6 +13,7 @@ from sparkmirror.connectors.flow_settings import (
     SourceConfig,
 )
 from sparkmirror.connectors.periodic import Job
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, TopicExistsError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch
@@ -28,8 +31,6 @@ _log = logging.getLogger(__name__)
 
 _POLICY: Final = "cleanup.policy"
 COMPACTED: Final = {_POLICY: "compact"}
-
-
 _DENIED_RETRY_S: Final = 60.0
 
 
@@ -41,6 +42,26 @@ class Ensured(NamedTuple):
 
 
 NOT_TRIED: Final = Ensured(frozenset(), frozenset())
+
+
+class OwnTopicCreation:
+    """Creates a topic of a connector, at its start and again where that was denied. One owner. Blocks."""
+
+    def __init__(self, topic: "OwnTopic", admin: ConnectionSettings, plugins: AdminPlugins) -> None:
+        self._topic = topic
+        self._admin = admin
+        self._plugins = plugins
+        self.result = NOT_TRIED
+
+    def create(self) -> None:
+        """Raises KafkaError."""
+        with closing(Admin(self._admin)) as admin:
+            writes = self._plugins.over(admin, self._topic.cluster)
+            self.result = ensure_topics(admin, [self._topic.creation], writes, before=self.result)
+
+    def create_denied(self) -> None:
+        if self.result.denied:
+            self.create()
 
 
 def creating_again(create: Callable[[], None]) -> Job:

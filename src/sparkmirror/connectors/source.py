@@ -12,7 +12,7 @@ from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.option_fields import FromOption
-from sparkmirror.domain.preserving import DEFAULT_PRESERVING, OnMismatch, Preserving
+from sparkmirror.domain.preserving import DEFAULT_PRESERVING, Preserving
 from sparkmirror.files import NamedFile
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.filters import TopicFilter
@@ -134,7 +134,7 @@ def preserves_offsets(settings: MirrorSourceSettings) -> Callable[[str], bool]:
 
 def stops_behind_others(settings: MirrorSourceSettings) -> Callable[[str], bool]:
     """Whether nothing of a source topic is copied behind what others have written to its copy."""
-    if settings.copying.preserving.on_mismatch is OnMismatch.CONTINUE_TRANSLATED:
+    if settings.copying.preserving.goes_on_translated:
         return lambda _: False
     return preserves_offsets(settings)
 

@@ -179,14 +179,10 @@ def _drained(state: CopyState, _: Event, __: float) -> Next:
     return _resolve(state, state.reason)
 
 
-def _sequence_lost(state: CopyState, event: SequenceLost, _: float) -> Next:
+def _claim_again(state: CopyState, event: SequenceLost | MarkersFailed, _: float) -> Next:
     failed = replace(state, write_error=event.error)
-    return _resolve(failed, ResumeReason(is_distrusted=True), Do.DISCARD, Do.PAUSE_FETCH)
-
-
-def _markers_failed(state: CopyState, event: MarkersFailed, _: float) -> Next:
-    failed = replace(state, write_error=event.error)
-    return _resolve(failed, ResumeReason(), Do.DISCARD, Do.PAUSE_FETCH)
+    reason = ResumeReason(is_distrusted=isinstance(event, SequenceLost))
+    return _resolve(failed, reason, Do.DISCARD, Do.PAUSE_FETCH)
 
 
 def _target_recreated(state: CopyState, _: Event, __: float) -> Next:
@@ -302,8 +298,8 @@ _REPORTED_AGAIN: Final[Mapping[type, Act]] = dict.fromkeys(
 _OUTSTANDING: Final[_Row] = {
     TargetBatchFailed: Transition(Phase.FAILED, _fail_writing),
     TargetBatchSkipped: Transition(Phase.RESOLVING, _target_batch_skipped),
-    SequenceLost: Transition(Phase.RESOLVING, _sequence_lost),
-    MarkersFailed: Transition(Phase.RESOLVING, _markers_failed),
+    SequenceLost: Transition(Phase.RESOLVING, _claim_again),
+    MarkersFailed: Transition(Phase.RESOLVING, _claim_again),
     OffsetMismatch: Transition(Phase.DRAINING, _mismatched),
     Fenced: Transition(Phase.FENCED, _fenced),
     TargetRecreated: Transition(Phase.RESOLVING, _target_recreated),

@@ -12,7 +12,6 @@ from sparkmirror.copy.resume import Resumption
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.incidents import offsets_translated
-from sparkmirror.domain.preserving import OnMismatch
 from sparkmirror.kafka.cluster import read_metadata
 
 
@@ -25,7 +24,7 @@ class TranslatedResume:
 
     @property
     def is_wanted(self) -> bool:
-        return self.plan.settings.preserving.on_mismatch is OnMismatch.CONTINUE_TRANSLATED
+        return self.plan.settings.preserving.goes_on_translated
 
     def known(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Collection[TopicPartition]:
         """Those of them that go on so since an earlier mismatch. Raises KafkaError."""

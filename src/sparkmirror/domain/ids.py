@@ -1,6 +1,7 @@
 """Names of the things that are mirrored, each of its own type so that they can't be mixed up."""
 
 import base64
+from collections.abc import Iterable
 from typing import NamedTuple, NewType
 
 Alias = NewType("Alias", str)
@@ -50,6 +51,14 @@ class LogIdentity(NamedTuple):
 
 
 UNKNOWN_LOGS = LogIdentity()
+
+
+def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
+    """As most requests name partitions."""
+    found: dict[str, list[int]] = {}
+    for topic, number in partitions:
+        found.setdefault(topic, []).append(number)
+    return found
 
 
 def encode_topic_id(topic_id: bytes) -> str:

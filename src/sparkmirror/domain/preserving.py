@@ -51,5 +51,10 @@ class Preserving(NamedTuple):
         """Whether a gap that takes so long to fill is left to a person."""
         return self.on_gap is OnGap.STOP and gap_s > self.fill_timeout_s
 
+    @property
+    def goes_on_translated(self) -> bool:
+        """Whether a mismatch stops no partition."""
+        return self.on_mismatch is OnMismatch.CONTINUE_TRANSLATED
+
 
 DEFAULT_PRESERVING: Final = Preserving()

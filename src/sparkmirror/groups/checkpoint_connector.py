@@ -3,7 +3,6 @@
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
@@ -11,10 +10,9 @@ from sparkmirror.connectors.checkpoint import counterparts, is_followed, named_g
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowWorker
 from sparkmirror.connectors.internal_topics import (
-    NOT_TRIED,
+    OwnTopicCreation,
     checkpoints_topic,
     creating_again,
-    ensure_topics,
 )
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -26,7 +24,6 @@ from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.group_translations import translation_of
 from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
-from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 from sparkmirror.kafka.groups import Groups, Offsets, offsets_at
 from sparkmirror.kafka.topic_log import TopicWriter
@@ -67,7 +64,9 @@ class CheckpointConnector:
             names_show_origin=names_show_origin(connector.settings.policy, settings.flow.source),
         )
         self._book = CheckpointBook()
-        self._created = NOT_TRIED
+        self._topic = OwnTopicCreation(
+            checkpoints_topic(self._flow, connector), connector.target_admin, connector.admin_plugins
+        )
         self._knows_own_checkpoints = True
         self._are_groups_known = False
         self._source: Groups | None = None
@@ -95,15 +94,15 @@ class CheckpointConnector:
         settings = self._settings
         self._source = self._source or Groups(self._connector.source_admin)
         self._target = self._target or Groups(self._connector.target_admin)
-        self._create_topic()
-        if not self._created.missing:
+        self._topic.create()
+        if not self._topic.result.missing:
             self._book = CheckpointBook(self._own_checkpoints())
         emit_after_s = min(_FIRST_EMISSION_S, settings.emit_checkpoints_interval_s)
         jobs = [
             # Without an interval the groups are still found once, at the start.
             Job("refresh groups", settings.refresh_groups_interval_s or _NEVER_S, self._refresh),
             Job("emit checkpoints", settings.emit_checkpoints_interval_s, self._emit, emit_after_s),
-            creating_again(self._create_denied),
+            creating_again(self._topic.create_denied),
         ]
         if settings.sync_group_offsets_interval_s is not None:
             interval_s = settings.sync_group_offsets_interval_s
@@ -119,16 +118,6 @@ class CheckpointConnector:
         for groups in (self._source, self._target):
             if groups is not None:
                 groups.close()
-
-    def _create_topic(self) -> None:
-        topic = checkpoints_topic(self._flow, self._connector)
-        with closing(Admin(self._connector.target_admin)) as admin:
-            writes = self._connector.admin_plugins.over(admin, topic.cluster)
-            self._created = ensure_topics(admin, [topic.creation], writes, before=self._created)
-
-    def _create_denied(self) -> None:
-        if self._created.denied:
-            self._create_topic()
 
     def _own_checkpoints(self) -> list[Checkpoint]:
         """Those of earlier lives, so that no group is sent back by a new one (KAFKA-15905)."""

@@ -11,7 +11,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import RetriableError, SparkmirrorError
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
@@ -170,10 +170,8 @@ def _offsets_request(partitions: Collection[TopicPartition], which: int, *, read
 
 
 def _sizes_request(partitions: Collection[TopicPartition]) -> Any:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(partition)
     topic_class = DescribeLogDirsRequest.DescribableLogDirTopic
+    by_topic = numbers_by_topic(partitions)
     return DescribeLogDirsRequest(
         topics=[topic_class(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
     )

@@ -31,8 +31,8 @@ from sparkmirror.kafka.transport import network_of
 
 _FETCH_BYTES_MAX = 8 << 20
 _SPAN_FETCH_BYTES = 256 << 10
-_ALL = 1 << 62
 """Records that are searched for are near, as a rule."""
+_ALL = 1 << 62
 TOGETHER_MAX = 100
 """Partitions in a Fetch ahead of the questions: each brings a batch at least."""
 _SPAN_RESPONSE_TIMEOUT_S = 5.0

@@ -1,6 +1,5 @@
 """Asks a partition's leader how far it has written what an idempotent producer sent (KIP-664)."""
 
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -11,7 +10,7 @@ from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError, UnsupportedVersionError
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.connection import Connection
@@ -70,17 +69,12 @@ def _states(
         def ask(
             connection: Connection, led: Sequence[TopicPartition]
         ) -> Mapping[TopicPartition, Sequence[Any] | SparkmirrorError]:
-            by_topic: dict[str, list[int]] = {}
-            for topic, partition in led:
-                by_topic.setdefault(topic, []).append(partition)
-            topic_class = DescribeProducersRequest.TopicRequest
-            response = connection.request(
-                DescribeProducersRequest(
-                    topics=[topic_class(name=each, partition_indexes=some) for each, some in by_topic.items()]
-                ),
-                DescribeProducersResponse,
-                timeout_s=settings.request_timeout_s,
-            )
+            topics = [
+                DescribeProducersRequest.TopicRequest(name=topic, partition_indexes=numbers)
+                for topic, numbers in numbers_by_topic(led).items()
+            ]
+            request, timeout_s = DescribeProducersRequest(topics=topics), settings.request_timeout_s
+            response = connection.request(request, DescribeProducersResponse, timeout_s=timeout_s)
             return {
                 TopicPartition(topic.name, found.partition_index): _active(cluster, topic.name, found)
                 for topic in response.topics
@@ -131,7 +125,7 @@ def _is_readable(
         return False  # nothing that they see is as late
     end = require_offsets(consumer, [partition], LATEST)[partition]
     with closing(SpanReader(consumer)) as reader:
-        headers = (batch.header for batch in reader.read(partition, begin, end, sys.maxsize))
+        headers = (batch.header for batch in reader.read(partition, begin, end))
         return any(producer.wrote(header) and header.last_sequence == last.sequence for header in headers)
 
 

@@ -27,7 +27,7 @@ from sparkmirror.domain.errors import (
     KafkaError,
     UnclearTransactionError,
 )
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka import produce
 from sparkmirror.kafka.cluster import Cluster
@@ -259,10 +259,8 @@ def _error_code(response: Any) -> int:
 
 
 def _by_topic(partitions: Collection[TopicPartition]) -> list[Any]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, partition in sorted(partitions):
-        by_topic.setdefault(topic, []).append(partition)
     topic_class = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
+    by_topic = numbers_by_topic(sorted(partitions))
     return [topic_class(name=name, partitions=numbers) for name, numbers in by_topic.items()]
 
 

@@ -299,7 +299,7 @@ class TopicFailback:
         written = self._written_since(failback)
         if written:
             return written
-        owner, now_ms = self._owner, int(time.time() * 1000)
+        owner, now_ms = self.opposite.owner, int(time.time() * 1000)
         log = self._log
         log.ensure()
         records = []
@@ -327,18 +327,13 @@ class TopicFailback:
         return {TopicPartition(name, 0): error for name, error in results.items() if error is not None}
 
     @property
-    def _owner(self) -> str:
-        return self.opposite.owner
-
-    @property
     def _log(self) -> MigrationsLog:
         return MigrationsLog.of(self.opposite)
 
     # the roll-back
 
     def survey_rollback(self) -> FailbackRollback:
-        records = _Records.read(self.promoted, self.opposite)
-        found = self._found(records)
+        found = self._found(_Records.read(self.promoted, self.opposite))
         self._topics = {each.original: each for each in found}
         failbacks = {
             each.original: each.failback
@@ -358,9 +353,9 @@ class TopicFailback:
         records = []
         for topic, failback in rollback.failbacks.items():
             stopped = Promotion(Stage.STOPPING, now_ms, failback.logs.target_id, {})
-            records.append(promotion_record(self._owner, topic, failback.ended or stopped))
+            records.append(promotion_record(self.opposite.owner, topic, failback.ended or stopped))
         # Nothing is copied from here on.
-        records += [failback_record(self._owner, topic, None) for topic in rollback.failbacks]
+        records += [failback_record(self.opposite.owner, topic, None) for topic in rollback.failbacks]
         self._log.write(records)
         return {}
 

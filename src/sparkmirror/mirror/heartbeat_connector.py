@@ -2,15 +2,13 @@
 
 import time
 from collections.abc import Iterable
-from contextlib import closing
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, HeartbeatConfig
 from sparkmirror.connectors.heartbeat import heartbeat_record
-from sparkmirror.connectors.internal_topics import NOT_TRIED, creating_again, ensure_topics, heartbeats_topic
+from sparkmirror.connectors.internal_topics import OwnTopicCreation, creating_again, heartbeats_topic
 from sparkmirror.connectors.periodic import Job, PeriodicThread
-from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import TopicWriter
 
 
@@ -21,7 +19,8 @@ class HeartbeatConnector:
         self._flow = on.flow
         self._connector = connector
         self._writer = TopicWriter(on.worker_client)
-        self._created = NOT_TRIED
+        topic = heartbeats_topic(on.flow, connector)
+        self._topic = OwnTopicCreation(topic, connector.admin, connector.admin_plugins)
         self.written_topics: frozenset[str] = frozenset()
         self.emitted = 0
         self.emitted_at: float | None = None
@@ -31,23 +30,13 @@ class HeartbeatConnector:
 
     def _prepare(self) -> Iterable[Job]:
         settings = self._connector.settings
-        self._create_topic()
+        self._topic.create()
         if not settings.emit:
             return ()
         return (
             Job("emit heartbeat", settings.interval_s, self._emit, first_after_s=settings.interval_s),
-            creating_again(self._create_denied),
+            creating_again(self._topic.create_denied),
         )
-
-    def _create_topic(self) -> None:
-        topic = heartbeats_topic(self._flow, self._connector)
-        with closing(Admin(self._connector.admin)) as admin:
-            writes = self._connector.admin_plugins.over(admin, topic.cluster)
-            self._created = ensure_topics(admin, [topic.creation], writes, before=self._created)
-
-    def _create_denied(self) -> None:
-        if self._created.denied:
-            self._create_topic()
 
     def _emit(self) -> None:
         record = heartbeat_record(self._flow, int(time.time() * 1000))

@@ -3,13 +3,13 @@
 import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
-from contextlib import closing
 from dataclasses import replace
 
 from sparkmirror.connectors.flow_log import LogOnce, flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.internal_topics import (
     NOT_TRIED,
+    OwnTopicCreation,
     creating_again,
     ensure_topics,
     offset_syncs_topic,
@@ -101,7 +101,13 @@ class SourceConnector:
         self._spark_watch = SparkWatch(self._log)
         self._other_slots_since: float | None = None
         self._admins: FlowAdmins | None = None
-        self._created = self._created_syncs = NOT_TRIED
+        self._created = NOT_TRIED
+        syncs = offset_syncs_topic(on, connector)
+        self._syncs_topic = (
+            None
+            if syncs is None
+            else OwnTopicCreation(syncs, connector.offset_syncs_admin, connector.admin_plugins)
+        )
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
@@ -204,18 +210,15 @@ class SourceConnector:
             self._copy_jobs.fences = self._has_attempts_topic(admins.target, self._created.missing)
         positions = self._on.worker.offset_topic.name
         require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
-        syncs = offset_syncs_topic(self._on, self._connector)
-        if syncs is not None:
-            with closing(Admin(self._connector.offset_syncs_admin)) as admin:
-                writes = self._connector.admin_plugins.over(admin, syncs.cluster)
-                self._created_syncs = ensure_topics(
-                    admin, [syncs.creation], writes, before=self._created_syncs
-                )
+        if self._syncs_topic is not None:
+            self._syncs_topic.create()
 
     def _create_denied(self) -> None:
         assert self._admins is not None
-        if self._created.denied or self._created_syncs.denied:
+        if self._created.denied:
             self._create_own_topics(self._admins)
+        elif self._syncs_topic is not None:
+            self._syncs_topic.create_denied()
 
     def _has_attempts_topic(self, target: Admin, made: Collection[str]) -> bool:
         """Without it copying goes on as well as it can. One of those just made is not on every broker yet."""

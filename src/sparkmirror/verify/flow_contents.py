@@ -16,7 +16,6 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.config_filter import topics_with
 from sparkmirror.policies.java_regex import JavaPattern
-from sparkmirror.setup.promoted_topics import promotions_reader
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import Migrations, read_migrations
@@ -61,12 +60,12 @@ def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPat
         closing(Admin(connector.target_admin)) as at_target,
     ):
         whole = _copy_plan(connector, at_source, at_target, topics)
-        promotions = promotions_reader(settings, connector).read()
+        migrations = _migrations(settings, connector)
+        promotions = migrations.promotions
         plan = CopyPlan(*(_copied(part, promotions) for part in (whole.ready, whole.waiting)))
         source_configs = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))
         target_configs = at_target.topic_configs(sorted({ready.target_topic for ready in plan.ready}))
     positions = _positions(settings, connector, [*plan.ready, *plan.waiting])
-    migrations = _migrations(settings, connector)
     stamping = topics_with(target_configs, "message.timestamp.type", "LogAppendTime")
     compacted_at_source = topics_with(source_configs, "cleanup.policy", "compact")
     compacted_at_target = topics_with(target_configs, "cleanup.policy", "compact")
@@ -80,7 +79,8 @@ def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPat
             positions[ready.source],
             source_is_compacted=ready.source.topic in compacted_at_source,
             target_is_compacted=ready.target_topic in compacted_at_target,
-            keeps_all=migrations.keeps_all(ready.source.topic, positions[ready.source].logs),
+            keeps_all=connector.settings.preserved_topics is not None
+            and migrations.keeps_all(ready.source.topic, positions[ready.source].logs),
         )
         for ready in plan.ready
         if ready.source in positions
@@ -145,10 +145,14 @@ def _positions(
 
 
 def _migrations(settings: FlowWorker, connector: SourceConfig) -> Migrations:
-    if connector.settings.preserved_topics is None:
-        return Migrations()
+    """Where offsets are not preserved, nothing need be read, and no right to it is needed."""
     owner = owner_of(settings.worker.offset_topic.name, connector.name)
-    return read_migrations(settings.worker_client, settings.flow.source, owner)
+    try:
+        return read_migrations(settings.worker_client, settings.flow.source, owner)
+    except AuthorizationError:
+        if connector.settings.preserved_topics is None:
+            return Migrations()
+        raise
 
 
 def _left_out(connector: SourceConfig) -> frozenset[int]:

@@ -14,7 +14,6 @@ from sparkmirror.domain.preserving import (
     MARKER_BYTES,
     MARKERS_PER_S,
     OnGap,
-    OnMismatch,
 )
 from sparkmirror.domain.quantities import counted
 from sparkmirror.setup.plan.flow_plan import Finding, Severity
@@ -30,6 +29,7 @@ _CPU_S_PER_OFFSET: Final = 1.5e-7
 def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
     """What becomes of the offsets of each."""
     preserves = preserves_offsets(survey.settings)
+    goes_on = survey.settings.copying.preserving.goes_on_translated
     translated = Counter(partition.topic for partition in survey.translated)
     shifted = Counter(partition.topic for partition in survey.shifted)
     for topic, remote in survey.mirrored:
@@ -47,7 +47,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
         elif shifted[topic]:
             yield Finding(
                 PRESERVED,
-                Severity.WARNS if _goes_on_translated(survey) else Severity.BLOCKS,
+                Severity.WARNS if goes_on else Severity.BLOCKS,
                 topic,
                 f"it is copied with other offsets already, in {counted(shifted[topic], 'partition')}",
                 f"sparkmirror offsets preserve makes {remote} anew with the source's offsets",
@@ -56,7 +56,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             yield _running(survey, topic)
             yield from _gap(survey, topic)
             yield from _holes(survey, topic)
-        elif remote in survey.filled and _goes_on_translated(survey):
+        elif remote in survey.filled and goes_on:
             text = f"its offsets will be translated, not preserved: {remote} holds records already"
             yield Finding(PRESERVED, Severity.WARNS, topic, text, f"delete {remote}, if nobody needs it")
         elif remote in survey.filled:
@@ -102,10 +102,6 @@ def _gap(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
         yield Finding(PRESERVED, Severity.BLOCKS, topic, f"{text}; offsets.gap is stop", remedy)
     else:
         yield Finding(PRESERVED, Severity.WARNS, topic, text)
-
-
-def _goes_on_translated(survey: FlowSurvey) -> bool:
-    return survey.settings.copying.preserving.on_mismatch is OnMismatch.CONTINUE_TRANSLATED
 
 
 def _cost(survey: FlowSurvey, topic: str) -> Finding:
