@@ -73,6 +73,10 @@ class Rows(Sequence[T]):
             return [self._make(int(row)) for row in self._rows[at]]
         return self._make(int(self._rows[at]))
 
+    def __iter__(self) -> Iterator[T]:
+        """Faster than by numbers, as a sequence is otherwise."""
+        return map(self._make, map(int, self._rows))
+
 
 class PartitionTable(Rows[PartitionLook]):
     """`sources` is the same list, not only an equal one, as long as the same partitions are looked at."""

@@ -31,6 +31,7 @@ from sparkmirror.view.values import State, TopicView
 from sparkmirror.view.view_json import flow_of, topic_of
 from sparkmirror.view.words import Word, severity
 
+_MACROS: Final = "macros.html"
 _ROWS: Final = 50
 _NEEDS_MAX: Final = 20
 _GROUPS_OF_TOPIC: Final = 20
@@ -240,8 +241,11 @@ def clock_time(epoch_s: float) -> str:
 
 @cache
 def _template(name: str) -> Template:
+    """Its globals in one dict; otherwise each rendering and import of macros walks a chain of them."""
     template = _environment().get_template(name)
-    template.globals = dict(template.globals)  # else each rendering copies a chain of them
+    template.globals = dict(template.globals)
+    if name != _MACROS:
+        _template(_MACROS)
     return template
 
 

@@ -159,6 +159,8 @@ def _together(wanted: Iterable[W]) -> Iterator[Sequence[W]]:
 
 def event(data: str, name: str = "") -> bytes:
     """One event; each line of its data on a line of its own."""
-    head = f"event: {name}\n" if name else ""
-    lines = data.replace("\r\n", "\n").replace("\r", "\n").replace("\n", "\ndata: ")
-    return f"{head}data: {lines}\n\n".encode("utf-8", "replace")
+    head = f"event: {name}\n".encode() if name else b""
+    lines = data.encode("utf-8", "replace")
+    if b"\r" in lines:
+        lines = lines.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return b"%bdata: %b\n\n" % (head, lines.replace(b"\n", b"\ndata: "))
