@@ -70,6 +70,7 @@ far.offset.storage.topic = contract.positions
 near->far.enabled = true
 near->far.name = ContractConnector
 near->far.topics = {topic}
+near->far.heartbeats.replication.enabled = false
 near->far.offsets.preserve = true
 near->far.emit.checkpoints.enabled = false
 near->far.consumer.isolation.level = read_committed
