@@ -55,7 +55,7 @@ class Broken:
 
 @contextmanager
 def broken_clusters(folder: Path) -> Iterator[tuple[LocalCluster, LocalCluster]]:
-    """A source of three brokers, one of which leads `LED` alone, and a target of one."""
+    """A source of three brokers, whose broker 2 leads `LED` and no other topic, and a target of one."""
     trio = ClusterSpec("trio", brokers=3, settings=BROKER, heap_mb=192)
     single = ClusterSpec("single", settings=SESSION, heap_mb=256)
     with (
@@ -85,14 +85,16 @@ def broken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broken]:
 
 
 def prepare(source: LocalCluster, target: LocalCluster) -> None:
-    led = NewTopic(LED, num_partitions=1, replica_assignment=[[2]])
-    client = admin(source)  # a closed client would cancel the request
-    client.create_topics([led])[LED].result(30)
-    await_leaders(source.bootstrap_servers, {LED: 1})
-    for topic in (REFUSED, GONE, CALM):
-        create_topic(source.bootstrap_servers, topic)
+    leaders = {topic: 2 if topic == LED else 1 for topic in (LED, REFUSED, GONE, CALM)}
+    made = [
+        NewTopic(topic, num_partitions=1, replica_assignment=[[broker]]) for topic, broker in leaders.items()
+    ]
+    client = admin(source)  # a closed client would cancel the requests
+    for future in client.create_topics(made).values():
+        future.result(30)
+    await_leaders(source.bootstrap_servers, dict.fromkeys(leaders, 1))
     create_topic(target.bootstrap_servers, f"source.{REFUSED}", config={"max.message.bytes": "1000"})
-    for topic in (LED, REFUSED, GONE, CALM):
+    for topic in leaders:
         append(source, topic, numbered(10))
 
 
