@@ -16,6 +16,7 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.storage.positions import Position
+from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored
 from tests.contract.event_loop import batch_of
 from tests.support.broker_data import (
@@ -185,7 +186,8 @@ def test_fenced_task_continues_where_its_successor_was(
         known = copied_first(bench, topic, 5)
         copy_as_successor(bench, topic, known, 3)
         bench.source_has(topic, 6)
-        watch.await_progress(topic, lambda report: "produce to" in (report.error or ""))
+        report = watch.await_progress(topic, lambda report: "has claimed it" in (report.error or ""))
+        assert report.state is PartitionState.RETRYING
         bench.await_copied(topic, numbered(11))
     assert_goes_on_behind_the_successor(bench, topic, known)
 

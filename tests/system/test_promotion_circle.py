@@ -129,3 +129,5 @@ def test_records_of_the_old_source_are_kept_aside_and_its_topic_is_made_anew(
     circle.await_same(SPLIT)
     assert keyed_of(old, SPLIT, 0) == numbered(55)
     assert keyed_of(old, ASIDE, 0) == numbered(3, first=700)
+    failures = [line for line in mirror.log_text().splitlines() if f"[{OUT}]" in line and "FAILED" in line]
+    assert not failures, "the promotion fences partitions before their tasks know of it"

@@ -29,7 +29,7 @@ from sparkmirror.copy.partition_lookups import PartitionLookups, resumptions
 from sparkmirror.copy.partition_states import step
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle
-from sparkmirror.domain.errors import CorruptBatchError, SparkmirrorError
+from sparkmirror.domain.errors import CorruptBatchError, FencedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import (
     Incident,
@@ -40,7 +40,7 @@ from sparkmirror.domain.incidents import (
 )
 from sparkmirror.kafka.batch_reader import BatchReader
 from sparkmirror.kafka.batch_writer import BatchWriter
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
+from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, name_of
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.storage.progress import TaskLoad
@@ -399,8 +399,10 @@ class CopyPipeline:
         self._report(copy, self._bad_batches.refused(copy, batch, error))
 
     def sequence_lost(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        fenced = error.code == INVALID_PRODUCER_EPOCH
-        event = events.Fenced(error, self._fenced_pause_s) if fenced else events.SequenceLost(error)
+        event: Event = events.SequenceLost(error)
+        if error.code == INVALID_PRODUCER_EPOCH:
+            text = f"produce to {partition}: another task or command has claimed it ({name_of(error.code)})"
+            event = events.Fenced(FencedError(text, error.code), self._fenced_pause_s)
         self._report(self._by_target[partition], event)
 
     def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:

@@ -18,7 +18,7 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import CopyState
 from sparkmirror.copy.held_batches import HeldBatches
 from sparkmirror.copy.partition_events import ResumeReason
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import FencedError, SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind, target_truncated
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
@@ -253,6 +253,8 @@ class PartitionCopy:
 
     @property
     def reported_state(self) -> PartitionState:
+        """A fenced partition is tried again, until a newer copy job or a promotion ends this one."""
         if self.error is None:
             return PartitionState.RUNNING
-        return PartitionState.RETRYING if self.error.retriable else PartitionState.FAILED
+        is_retried = self.error.retriable or isinstance(self.error, FencedError)
+        return PartitionState.RETRYING if is_retried else PartitionState.FAILED

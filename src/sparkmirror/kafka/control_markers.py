@@ -250,7 +250,7 @@ def _other_owner(gap: Gap, owner: ProducerId | SparkmirrorError) -> SparkmirrorE
         return owner
     if owner == gap.producer:
         return None
-    return FencedError(f"{gap.partition}: another attempt has claimed it", INVALID_PRODUCER_EPOCH)
+    return FencedError(f"{gap.partition}: another task or command has claimed it", INVALID_PRODUCER_EPOCH)
 
 
 def _refusal(error: SparkmirrorError) -> SparkmirrorError:

@@ -13,8 +13,9 @@ from sparkmirror.batches.records import halve
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import CopyState
 from sparkmirror.copy.partition_copy import PartitionCopy
-from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
+from sparkmirror.domain.errors import CorruptBatchError, FencedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.storage.progress import PartitionState
 from tests.support.batches import NOW_MS, Rec, encode, joined, marker
@@ -182,6 +183,12 @@ def test_its_state_says_whether_time_may_heal() -> None:
     states.append(copy.reported_state)
     assert states == [PartitionState.RUNNING, PartitionState.RETRYING, PartitionState.FAILED]
     assert copy.error is copy.state.write_error
+
+
+def test_who_is_fenced_needs_nobody() -> None:
+    copy = partition_copy()
+    copy.state = CopyState(write_error=FencedError("another task has claimed it", INVALID_PRODUCER_EPOCH))
+    assert copy.reported_state is PartitionState.RETRYING
 
 
 @given(
