@@ -6,14 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader
 from sparkmirror.clusters import LocalCluster
@@ -34,9 +26,9 @@ from sparkmirror.verify.comparison import Comparison
 from sparkmirror.verify.plan import MirroredPartition, plan_ranges
 from sparkmirror.verify.ranges import Sides, verify_range
 from tests.contract.copying import CONNECTOR, running
+from tests.support.acls import in_force
 from tests.support.broker_data import (
     Keyed,
-    admin,
     append,
     create_topic,
     keyed_of,
@@ -47,6 +39,7 @@ from tests.support.broker_data import (
 )
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
+from tests.support.recorded_setup import Acl
 from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
@@ -360,14 +353,9 @@ def test_provenance_headers_stop_a_cycle_of_three_clusters(
 def without_producer_ids(frail_cluster: LocalCluster) -> Iterator[LocalCluster]:
     """A cluster whose topic of producer ids must not be read."""
     create_own_topics(frail_cluster)
-    client = admin(frail_cluster)
-    pattern = ResourceType.TOPIC, PRODUCER_IDS_TOPIC, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*"
-    denied = AclOperation.READ, AclPermissionType.DENY
-    (created,) = client.create_acls([AclBinding(*pattern, *denied)]).values()
-    created.result(WAIT_S)
-    yield frail_cluster
-    (deleted,) = client.delete_acls([AclBindingFilter(*pattern, *denied)]).values()
-    deleted.result(WAIT_S)
+    denied: Acl = ("TOPIC", "LITERAL", PRODUCER_IDS_TOPIC, "User:ANONYMOUS", "*", "READ", "DENY")
+    with in_force(frail_cluster, denied):
+        yield frail_cluster
 
 
 def test_undetectable_cycles_are_reported(

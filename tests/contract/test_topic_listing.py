@@ -1,10 +1,7 @@
 """Listing topics by Metadata requests that are encoded without kafka-python."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 
-import confluent_kafka.admin as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
@@ -16,9 +13,11 @@ from sparkmirror.kafka.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TO
 from sparkmirror.kafka.topic_listing import TopicLister
 from sparkmirror.policies.admin_writes import TopicCreation
 from tests.contract.event_loop import WAIT_S
+from tests.support.acls import in_force
 from tests.support.broker_data import create_topic, topics
 from tests.support.connections import connection
 from tests.support.proxy import Api, Disruption, Moment, proxied
+from tests.support.recorded_setup import Acl
 from tests.support.waiting import await_value
 
 
@@ -62,31 +61,16 @@ def test_missing_topic_is_distinguished_from_an_unauthorized_one(
     }
     broker.close()
     hidden, admin = "contract.hidden", Admin(connection(frail_cluster, alias="frail"))
+    others: Acl = ("TOPIC", "LITERAL", hidden, "User:other", "*", "READ", "ALLOW")
     create_topic(frail_cluster.bootstrap_servers, hidden)
     try:
         assert hidden in admin.listing().topics
-        with readable_by_others_only(frail_cluster, hidden):
+        with in_force(frail_cluster, others):
             await_value(lambda: hidden not in admin.listing().topics, WAIT_S, lambda: "it's still listed")
             assert admin.named([hidden])[hidden].error == TOPIC_AUTHORIZATION_FAILED
         await_value(lambda: hidden in admin.listing().topics, WAIT_S, lambda: "it's still hidden")
     finally:
         admin.close()
-
-
-@contextmanager
-def readable_by_others_only(cluster: LocalCluster, topic: str) -> Iterator[None]:
-    client = confluent.AdminClient({"bootstrap.servers": cluster.bootstrap_servers})
-    read, allow = confluent.AclOperation.READ, confluent.AclPermissionType.ALLOW
-    kind, pattern = confluent.ResourceType.TOPIC, confluent.ResourcePatternType.LITERAL
-    others = confluent.AclBinding(kind, topic, pattern, "User:other", "*", read, allow)
-    theirs = confluent.AclBindingFilter(kind, topic, pattern, "User:other", "*", read, allow)
-    for made in client.create_acls([others]).values():
-        made.result(WAIT_S)
-    try:
-        yield
-    finally:
-        for deleted in client.delete_acls([theirs]).values():
-            deleted.result(WAIT_S)
 
 
 def test_lost_connection_is_reopened(target_cluster: LocalCluster) -> None:

@@ -4,20 +4,12 @@ New clusters have version 2; the frail cluster is set to `transaction.version` 1
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclBindingFilter,
-    AclOperation,
-    AclPermissionType,
-    NewTopic,
-    ResourcePatternType,
-    ResourceType,
-)
+from confluent_kafka.admin import NewTopic
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as TheirPartition
 from kafka.protocol.producer import (
@@ -55,12 +47,14 @@ from sparkmirror.kafka.transactions import Transactions, fence
 from tests.contract.event_loop import batch_of
 from tests.contract.transaction_version import finalize
 from tests.memory.server import serving
+from tests.support.acls import in_force
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, admin, create_topic, numbered
 from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
 from tests.support.proxy import Api, Disruption, Moment, proxied
+from tests.support.recorded_setup import Acl
 from tests.support.topic_reader import TopicReader, await_leaders
 from tests.support.waiting import await_value
 
@@ -615,49 +609,15 @@ def test_version_2_is_used_from_the_transaction_after_it_was_finalized(old_side:
     old_side.await_committed(partition, numbered(4))
 
 
-@contextmanager
-def granted(side: Side, *bindings: AclBinding) -> Iterator[None]:
-    """ACLs that are deleted at the end of the block."""
-    client = admin(side.cluster)
-    filters = [
-        AclBindingFilter(
-            acl.restype,
-            acl.name,
-            acl.resource_pattern_type,
-            None,  # type: ignore[arg-type]  # of anybody
-            None,  # type: ignore[arg-type]  # from anywhere
-            AclOperation.ANY,
-            AclPermissionType.ANY,
-        )
-        for acl in bindings
-    ]
-    for made in client.create_acls(list(bindings)).values():
-        made.result(WAIT_S)
-    try:
-        yield
-    finally:
-        for deleted in client.delete_acls(filters).values():
-            deleted.result(WAIT_S)
-
-
-def right(kind: ResourceType, name: str, who: str, operation: AclOperation) -> AclBinding:
-    literal = ResourcePatternType.LITERAL
-    return AclBinding(kind, name, literal, who, "*", operation, AclPermissionType.ALLOW)
+def right(kind: str, name: str, who: str, operation: str) -> Acl:
+    return kind, "LITERAL", name, who, "*", operation, "ALLOW"
 
 
 def refusal(call: Callable[[], object]) -> str:
-    """Call until the broker applies the ACLs; returns the error's message."""
-    said: list[str] = []
-
-    def is_refused() -> bool:
-        try:
-            call()
-        except AuthorizationError as error:
-            said.append(str(error))
-        return bool(said)
-
-    await_value(is_refused, WAIT_S, lambda: "it's allowed")
-    return said[0]
+    """The error's message."""
+    with pytest.raises(AuthorizationError) as error:
+        call()
+    return str(error.value)
 
 
 def test_a_right_to_fence_is_asked_for_all_ids_at_once(old_side: Side) -> None:
@@ -670,7 +630,7 @@ def test_a_right_to_fence_is_asked_for_all_ids_at_once(old_side: Side) -> None:
             if isinstance(found, SparkmirrorError):
                 raise found
 
-        with granted(old_side, right(ResourceType.TRANSACTIONAL_ID, name, "User:*", AclOperation.DESCRIBE)):
+        with in_force(old_side.cluster, right("TRANSACTIONAL_ID", name, "User:*", "DESCRIBE")):
             assert refusal(claim).endswith(
                 f"needs WRITE on transactional ids that begin with {FENCING_IDS}: kafka-acls.sh "
                 f"--bootstrap-server {servers} --add --allow-principal User:ANONYMOUS --operation Write "
@@ -687,19 +647,15 @@ def test_missing_acl_is_named(old_side: Side) -> None:
     partitions = [old_side.partition(), TopicPartition(topic, 0)]
     transactions.init()
 
-    def add() -> None:
-        transactions.add(partitions)
-        transactions.init()
-
-    with granted(old_side, right(ResourceType.TOPIC, topic, "User:boss", AclOperation.WRITE)):
-        assert refusal(add) == (
+    with in_force(old_side.cluster, right("TOPIC", topic, "User:boss", "WRITE")):
+        assert refusal(lambda: transactions.add(partitions)) == (
             "transactional id contract.secret: AddPartitionsToTxn: TOPIC_AUTHORIZATION_FAILED "
             f"(contract.secret-topic); needs WRITE on topic contract.secret-topic: {add_acl} Write "
             "--topic contract.secret-topic"
         )
     named = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED; needs WRITE on transactional id contract.secret: "
     for may, request in (("User:boss", "FindCoordinator"), ("User:*", "InitProducerId")):
-        with granted(old_side, right(ResourceType.TRANSACTIONAL_ID, name, may, AclOperation.DESCRIBE)):
+        with in_force(old_side.cluster, right("TRANSACTIONAL_ID", name, may, "DESCRIBE")):
             stranger = Transactions(connection(old_side.cluster), name, TIMEOUT_S)
             assert refusal(stranger.init) == (
                 f"transactional id contract.secret: {request}: {named}{add_acl} Write "

@@ -14,13 +14,6 @@ import confluent_kafka as confluent
 import psutil
 import pytest
 from confluent_kafka import ElectionType
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as TheirPartition
 
@@ -36,11 +29,13 @@ from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.error_codes import NONE, REBALANCE_IN_PROGRESS
 from sparkmirror.kafka.group_wire import MEMBER_ID_REQUIRED, Joined, MemberIdentity
 from sparkmirror.kafka.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
+from tests.support.acls import create_acls
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import admin, create_topic
 from tests.support.connections import connection
 from tests.support.freezing import frozen
 from tests.support.proxy import proxied
+from tests.support.recorded_setup import Acl
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.workers"
@@ -534,20 +529,10 @@ def test_consumer_is_refused_by_a_group_of_workers(
 
 
 def test_missing_acl_is_named(frail_cluster: LocalCluster, options: GroupOptions) -> None:
-    denied = AclBinding(
-        ResourceType.GROUP,
-        options.group_id,
-        ResourcePatternType.LITERAL,
-        "User:ANONYMOUS",
-        "*",
-        AclOperation.READ,
-        AclPermissionType.DENY,
-    )
+    denied: Acl = ("GROUP", "LITERAL", options.group_id, "User:ANONYMOUS", "*", "READ", "DENY")
     with joining(frail_cluster, options, "refused") as refused:
         refused.await_leads()
-        client = admin(frail_cluster)  # a closed client would cancel the request
-        for future in client.create_acls([denied]).values():
-            future.result(WAIT_S)
+        create_acls(frail_cluster, [denied])
         failure = refused.await_failure()
     assert isinstance(failure, AuthorizationError)
     assert f"--operation Read --group {options.group_id}" in str(failure)

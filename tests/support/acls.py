@@ -1,6 +1,10 @@
-"""ACLs of a cluster as tuples: read, created and deleted."""
+"""ACLs of a cluster as tuples: read, created and deleted.
 
-from collections.abc import Iterable
+A broker answers before it applies them: each function waits until it does.
+"""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any, Final
 
 from confluent_kafka.admin import (
@@ -12,14 +16,15 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
-from sparkmirror.clusters import LocalCluster
+from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import admin
 from tests.support.recorded_setup import Acl
+from tests.support.waiting import await_value
 
 _TIMEOUT_S: Final = 30.0
 
 
-def acls(cluster: LocalCluster) -> frozenset[Acl]:
+def acls(cluster: AnyCluster) -> frozenset[Acl]:
     every: tuple[Any, ...] = (
         ResourceType.ANY,
         None,
@@ -44,16 +49,28 @@ def acls(cluster: LocalCluster) -> frozenset[Acl]:
     )
 
 
-def create_acls(cluster: LocalCluster, wanted: Iterable[Acl]) -> None:
-    client = admin(cluster)
-    for future in client.create_acls([AclBinding(*_parts(acl)) for acl in wanted]).values():
+def create_acls(cluster: AnyCluster, wanted: Iterable[Acl]) -> None:
+    client, expected = admin(cluster), frozenset(wanted)
+    for future in client.create_acls([AclBinding(*_parts(acl)) for acl in expected]).values():
         future.result(_TIMEOUT_S)
+    await_value(lambda: expected <= acls(cluster), _TIMEOUT_S, lambda: f"only {acls(cluster)}")
 
 
-def delete_acl(cluster: LocalCluster, acl: Acl) -> None:
+def delete_acl(cluster: AnyCluster, acl: Acl) -> None:
     client = admin(cluster)
     (future,) = client.delete_acls([AclBindingFilter(*_parts(acl))]).values()
     assert len(future.result(_TIMEOUT_S)) == 1
+    await_value(lambda: acl not in acls(cluster), _TIMEOUT_S, lambda: f"still {acls(cluster)}")
+
+
+@contextmanager
+def in_force(cluster: AnyCluster, *wanted: Acl) -> Iterator[None]:
+    create_acls(cluster, wanted)
+    try:
+        yield
+    finally:
+        for acl in wanted:
+            delete_acl(cluster, acl)
 
 
 def _parts(acl: Acl) -> tuple[Any, ...]:

@@ -8,17 +8,11 @@ from dataclasses import dataclass
 from typing import Final
 
 import pytest
-from confluent_kafka.admin import (
-    AclBinding,
-    AclOperation,
-    AclPermissionType,
-    ResourcePatternType,
-    ResourceType,
-)
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from tests.support.acls import create_acls
 from tests.support.broker_data import Keyed, admin, append, configure, create_topic, keyed, numbered, topics
 from tests.support.mirror import Mirror, running_mirror
 from tests.support.progress import Progress, await_caught_up
@@ -111,14 +105,8 @@ def prepare(source: LocalCluster, target: LocalCluster) -> None:
 
 def deny_writes(cluster: LocalCluster, topic: str) -> None:
     """Deny writes to the topic and allow everything else."""
-    wanted = {AclOperation.ALL: AclPermissionType.ALLOW, AclOperation.WRITE: AclPermissionType.DENY}
-    acls = [
-        AclBinding(ResourceType.TOPIC, topic, ResourcePatternType.LITERAL, "User:ANONYMOUS", "*", *acl)
-        for acl in wanted.items()
-    ]
-    client = admin(cluster)  # a closed client would cancel the request
-    for future in client.create_acls(acls).values():
-        future.result(TIMEOUT_S)
+    mine = "TOPIC", "LITERAL", topic, "User:ANONYMOUS", "*"
+    create_acls(cluster, [(*mine, "ALL", "ALLOW"), (*mine, "WRITE", "DENY")])
 
 
 @pytest.mark.parametrize(
