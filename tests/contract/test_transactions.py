@@ -669,21 +669,26 @@ COORDINATED: Final = TopicPartition("__transaction_state", 0)
 """The partition that stores all transactional ids of the trio."""
 
 
-def move_coordinator(asker: Asker, cluster: LocalCluster) -> None:
-    """Move the transaction coordinator to another broker; returns when that leads."""
-    leader = leader_of_coordinated(asker)
+def move_coordinator(cluster: LocalCluster) -> None:
+    """Move the transaction coordinator to another broker; returns when all brokers know that it leads."""
+    (leader,) = leaders_of_coordinated(cluster)
     other = (leader + 1) % len(cluster.brokers)
     client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers.split(","))
     try:
         client.alter_partition_reassignments({TheirPartition(*COORDINATED): [other]})
     finally:
         client.close()
-    await_value(lambda: leader_of_coordinated(asker) == other, WAIT_S, lambda: f"{leader} leads still")
+    await_value(lambda: leaders_of_coordinated(cluster) == {other}, WAIT_S, lambda: f"{leader} leads still")
 
 
-def leader_of_coordinated(asker: Asker) -> int:
-    metadata = request_metadata(asker.connection, [COORDINATED.topic], WAIT_S)
-    return metadata.leaders[COORDINATED].node_id
+def leaders_of_coordinated(cluster: LocalCluster) -> set[int]:
+    """The leader as each broker knows it."""
+    leaders = set()
+    for number in range(len(cluster.brokers)):
+        with asking(cluster, number) as asker:
+            metadata = request_metadata(asker.connection, [COORDINATED.topic], WAIT_S)
+            leaders.add(metadata.leaders[COORDINATED].node_id)
+    return leaders
 
 
 def test_transactions_follow_a_moved_coordinator(trio: LocalCluster) -> None:
@@ -693,14 +698,14 @@ def test_transactions_follow_a_moved_coordinator(trio: LocalCluster) -> None:
     await_leaders(trio.bootstrap_servers, {TOPIC: 1})
     with asking(trio) as asker:
         side = Side(trio, 2, asker, iter(range(1)))
-        transactions, partition = side.transactions("contract.moved"), side.partition()
-        producer = transactions.init()
-        for at in range(2):
-            transactions.add([partition])
-            assert side.produce(transactions, producer, partition, numbered(2, at * 2), 0) == NONE
-            move_coordinator(asker, trio)
-            assert transactions.end(commit=True) == producer.next_epoch()
-            move_coordinator(asker, trio)
+        partition = side.partition()
+        with closing(side.transactions("contract.moved")) as transactions:
             producer = transactions.init()
-        transactions.close()
+            for at in range(2):
+                transactions.add([partition])
+                assert side.produce(transactions, producer, partition, numbered(2, at * 2), 0) == NONE
+                move_coordinator(trio)
+                assert transactions.end(commit=True) == producer.next_epoch()
+                move_coordinator(trio)
+                producer = transactions.init()
         side.await_committed(partition, numbered(4))

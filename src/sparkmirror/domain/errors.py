@@ -14,7 +14,7 @@ SparkmirrorError
     ├── RetriableError       a retry can help (leader moved, time-out, …)
     │   ├── DisconnectedError    the connection broke or could not be made
     │   └── UnclearTransactionError  the transactional id must be initialised again
-    ├── FencedError          another producer has the transactional id now
+    ├── FencedError          another producer has the transactional id or the partition now
     ├── UnsupportedVersionError  the broker is too old for what is needed
     ├── TopicExistsError
     ├── AuthenticationError  a broker refused the login, or there is nothing to log in with
@@ -114,7 +114,10 @@ class UnclearTransactionError(RetriableError):
 
 
 class FencedError(KafkaError):
-    """Another producer has taken the transactional id over, or the coordinator aborted after the time-out."""
+    """Another producer has taken over the transactional id, or the partition, which may be promoted.
+
+    Or the coordinator has aborted the transaction after its time-out.
+    """
 
 
 class UnsupportedVersionError(KafkaError):

@@ -156,13 +156,25 @@ class Transactions:
         InitProducerId would abort a successor's transaction before it responds that this producer is fenced.
         """
         try:
-            return self._ended(producer, commit=False, resends=True)
+            return self._aborted(producer)
         except (FencedError, AuthorizationError):
             raise
         except KafkaError as error:
             if error.retriable:
                 raise
             return producer  # nothing is open
+
+    def _aborted(self, producer: ProducerId) -> ProducerId:
+        """Whoever is fenced is so for every coordinator, hence the second question.
+
+        A coordinator that has just moved away may still serve: if it could not record that the transaction
+        before is complete, its response is PRODUCER_FENCED as well.
+        """
+        try:
+            return self._ended(producer, commit=False, resends=True)
+        except FencedError:
+            self._coordinator.close()
+            return self._ended(producer, commit=False, resends=True)
 
     def _ended(self, producer: ProducerId, *, commit: bool, resends: bool = False) -> ProducerId:
         request = EndTxnRequest(

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.errors import AuthorizationError, KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import AuthorizationError, FencedError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition, decode_topic_id, encode_topic_id
 from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
 from sparkmirror.kafka.offsets import LATEST, list_offsets
@@ -199,10 +199,10 @@ class PromotionsReader:
 
 def promoted(
     promotions: Promotions, partitions: Collection[TopicPartition]
-) -> Mapping[TopicPartition, KafkaError]:
+) -> Mapping[TopicPartition, FencedError]:
     """Why the flow may not write some of these partitions."""
     return {
-        partition: KafkaError(
+        partition: FencedError(
             f"{partition} is not copied any more: its topic is promoted, applications write it on the target "
             "(sparkmirror promote)"
         )
