@@ -2,7 +2,7 @@
 
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from typing import Final
 
 import confluent_kafka as confluent
@@ -18,11 +18,10 @@ from sparkmirror.kafka.tried_rights import is_denied
 from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.watch.group_watch import GroupWatch
 from tests.contract.checkpointing import checkpointing, flow_between
-from tests.support.acls import create_acls, delete_acl
+from tests.support.acls import in_force
 from tests.support.broker_data import admin, append, create_topic, numbered
 from tests.support.connections import connection
 from tests.support.freezing import frozen
-from tests.support.recorded_setup import Acl
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.groups"
@@ -36,15 +35,9 @@ def asking(cluster: LocalCluster, **changes: float) -> Iterator[Groups]:
         yield groups
 
 
-@contextmanager
-def denied(cluster: LocalCluster, group: GroupId) -> Iterator[None]:
+def denied(cluster: LocalCluster, group: GroupId) -> AbstractContextManager[None]:
     """Nobody may do anything with the group."""
-    acl: Acl = ("GROUP", "LITERAL", group, "User:ANONYMOUS", "*", "ALL", "DENY")
-    create_acls(cluster, [acl])
-    try:
-        yield
-    finally:
-        delete_acl(cluster, acl)
+    return in_force(cluster, ("GROUP", "LITERAL", group, "User:ANONYMOUS", "*", "ALL", "DENY"))
 
 
 def offsets(offset: int, topic: str = TOPIC) -> Offsets:

@@ -1,6 +1,6 @@
 """ACLs of a cluster as tuples: read, created and deleted.
 
-A broker answers before it applies them: each function waits until it does.
+A broker answers before it applies them: what creates ACLs waits until it does.
 """
 
 from collections.abc import Iterable, Iterator
@@ -57,20 +57,22 @@ def create_acls(cluster: AnyCluster, wanted: Iterable[Acl]) -> None:
 
 
 def delete_acl(cluster: AnyCluster, acl: Acl) -> None:
+    """Does not wait until it is gone: a mirror may have created it again by then."""
     client = admin(cluster)
     (future,) = client.delete_acls([AclBindingFilter(*_parts(acl))]).values()
     assert len(future.result(_TIMEOUT_S)) == 1
-    await_value(lambda: acl not in acls(cluster), _TIMEOUT_S, lambda: f"still {acls(cluster)}")
 
 
 @contextmanager
 def in_force(cluster: AnyCluster, *wanted: Acl) -> Iterator[None]:
+    """Waits until they are gone, too."""
     create_acls(cluster, wanted)
     try:
         yield
     finally:
         for acl in wanted:
             delete_acl(cluster, acl)
+        await_value(lambda: acls(cluster).isdisjoint(wanted), _TIMEOUT_S, lambda: f"still {acls(cluster)}")
 
 
 def _parts(acl: Acl) -> tuple[Any, ...]:
