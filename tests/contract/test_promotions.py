@@ -35,7 +35,7 @@ from sparkmirror.migrate.run import MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import StepState
 from sparkmirror.migrate.topic_promotions import PromotionRollback, TopicsPromotion
 from sparkmirror.storage.attempts import fencing_id, owner_of
-from sparkmirror.storage.progress import PartitionState
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.promotions import (
     Parting,
     Promotion,
@@ -204,6 +204,11 @@ class Load:
         self._thread.join()
 
 
+def is_refused(report: PartitionProgress) -> bool:
+    """The flow's task knows of the promotion, and needs no person."""
+    return report.state is PartitionState.RETRYING and "is promoted" in str(report.error)
+
+
 def test_a_promoted_topic_gets_nothing_of_the_flow_any_more(
     bench: Bench, topic: str, access: FlowAccess, watch: ProgressReports
 ) -> None:
@@ -214,13 +219,10 @@ def test_a_promoted_topic_gets_nothing_of_the_flow_any_more(
         assert result.failure is None
         assert ends(bench, topic) == (20, 21), "the fence takes an offset"
         append(bench.source, topic, numbered(3, 100))
-        watch.await_progress(
-            topic,
-            lambda report: report.state is PartitionState.RETRYING and "is promoted" in str(report.error),
-        )
+        watch.await_progress(topic, is_refused)
         append(bench.target, remote(topic), numbered(5, 20))
     with running(plan_of(bench, topic), fenced_pause_s=0.3):  # nor does the next attempt write
-        watch.await_progress(topic, lambda report: "is promoted" in str(report.error))
+        watch.await_progress(topic, is_refused)
     assert values(bench, topic) == placed(20) + [(offset + 1, value) for offset, value in placed(5, 20)]
     found = recorded(access, topic)
     assert found is not None
@@ -284,7 +286,7 @@ def test_a_gap_at_the_end_is_filled_and_is_the_fence(
     assert promote(access, topic).failure is None
     assert ends(bench, topic) == (end, end)
     with running(plan_of(bench, topic)):
-        watch.await_progress(topic, lambda report: "is promoted" in str(report.error))
+        watch.await_progress(topic, is_refused)
     append(bench.target, remote(topic), [(None, b"first of the new original")])
     assert values(bench, topic)[-1] == (end, b"first of the new original")
 
@@ -346,7 +348,7 @@ def test_where_the_source_is_gone_what_was_copied_is_promoted(
         result = promote(access, topic, is_source_gone=True)
         assert result.failure is None
         append(bench.source, topic, numbered(3, 100))
-        watch.await_progress(topic, lambda report: "is promoted" in str(report.error))
+        watch.await_progress(topic, is_refused)
     found = recorded(access, topic)
     assert found is not None
     assert (found.stage, found.partings) == (Stage.PROMOTED, {0: Parting(5, None)})
@@ -360,7 +362,7 @@ def test_a_stopped_topic_can_be_copied_again(
     append(bench.source, topic, numbered(5))
     record(access, topic, Stage.STOPPING)
     with running(plan_of(bench, topic), fenced_pause_s=0.3):
-        watch.await_progress(topic, lambda report: "is promoted" in str(report.error))
+        watch.await_progress(topic, is_refused)
         result = promote(access, topic, timeout_s=0.5)
         assert result.failure is not None
         assert (

@@ -6,8 +6,6 @@ from dataclasses import replace
 
 import pytest
 from confluent_kafka.admin import NewTopic
-from kafka.admin import KafkaAdminClient
-from kafka.structs import TopicPartition as TheirPartition
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -25,6 +23,7 @@ from tests.support.broker_data import admin, numbered
 from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
 from tests.support.freezing import frozen
+from tests.support.reassigning import reassign
 from tests.support.waiting import await_value
 
 WAIT_S = 20.0
@@ -62,11 +61,7 @@ def test_a_new_leader_knows_the_last_five_batches(trio: LocalCluster) -> None:
     ]
     with asking(trio, 0) as first:
         assert [first.produce_one(partition, batch).base_offset for batch in batches] == [0, 2, 4, 6, 8, 10]
-        client = KafkaAdminClient(bootstrap_servers=trio.bootstrap_servers.split(","))
-        try:
-            client.alter_partition_reassignments({TheirPartition(*partition): [1]})
-        finally:
-            client.close()
+        reassign(trio, partition, [1])
         await_value(lambda: leader_of(first, partition) == 1, WAIT_S, lambda: "0 leads still")
     with asking(trio, 1) as second:
         # Followers answer Fetch too (KIP-392); only a leader accepts Produce.

@@ -10,8 +10,6 @@ from typing import Final, NamedTuple
 
 import pytest
 from confluent_kafka.admin import NewTopic
-from kafka import KafkaAdminClient
-from kafka import TopicPartition as TheirPartition
 from kafka.protocol.producer import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -54,6 +52,7 @@ from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
 from tests.support.proxy import Api, Disruption, Moment, proxied
+from tests.support.reassigning import reassign
 from tests.support.recorded_setup import Acl
 from tests.support.topic_reader import TopicReader, await_leaders
 from tests.support.waiting import await_value
@@ -673,11 +672,7 @@ def move_coordinator(cluster: LocalCluster) -> None:
     """Move the transaction coordinator to another broker; returns when all brokers know that it leads."""
     (leader,) = leaders_of_coordinated(cluster)
     other = (leader + 1) % len(cluster.brokers)
-    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers.split(","))
-    try:
-        client.alter_partition_reassignments({TheirPartition(*COORDINATED): [other]})
-    finally:
-        client.close()
+    reassign(cluster, COORDINATED, [other])
     await_value(lambda: leaders_of_coordinated(cluster) == {other}, WAIT_S, lambda: f"{leader} leads still")
 
 

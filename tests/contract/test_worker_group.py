@@ -14,8 +14,6 @@ import confluent_kafka as confluent
 import psutil
 import pytest
 from confluent_kafka import ElectionType
-from kafka import KafkaAdminClient
-from kafka import TopicPartition as TheirPartition
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
@@ -35,6 +33,7 @@ from tests.support.broker_data import admin, create_topic
 from tests.support.connections import connection
 from tests.support.freezing import frozen
 from tests.support.proxy import proxied
+from tests.support.reassigning import reassign
 from tests.support.recorded_setup import Acl
 from tests.support.waiting import await_value
 
@@ -441,11 +440,7 @@ def move_coordinator(cluster: LocalCluster, group_id: str) -> None:
     partition = TopicPartition("__consumer_offsets", java_hash(group_id) % count)
     leader = read_metadata(settings, [partition.topic]).leaders[partition].node_id
     others = [broker.node_id for broker in cluster.brokers if broker.node_id != leader]
-    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap_servers.split(","))
-    try:
-        client.alter_partition_reassignments({TheirPartition(*partition): [*others, leader]})
-    finally:
-        client.close()
+    reassign(cluster, partition, [*others, leader])
     witness = admin(cluster)
 
     def moved() -> bool:
