@@ -22,13 +22,13 @@ from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, Flow, TopicPartition
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.migrate.failing_back import Losses, TopicFailback
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.migrations_log import MigrationsLog
 from sparkmirror.migrate.parted_logs import KEPT_FROM
 from sparkmirror.migrate.promoting import TopicPromotion, Wanted
 from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import StepState
 from sparkmirror.migrate.topic_failbacks import FailbackRollback, TopicsFailback
+from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.failbacks import Failback, failback_record
 from sparkmirror.storage.positions import position_key

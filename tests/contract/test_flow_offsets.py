@@ -8,7 +8,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.migrate.flow_offsets import with_records
+from sparkmirror.status.flow_offsets import with_records
 from tests.support.broker_data import create_topic
 from tests.support.connections import connection
 

@@ -16,7 +16,7 @@ from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.groups import Committed, Groups, Offsets
 from sparkmirror.kafka.tried_rights import is_denied
 from sparkmirror.metrics.looks import GroupsLook
-from sparkmirror.watch.group_watch import GroupWatch
+from sparkmirror.status.group_watch import GroupWatch
 from tests.contract.checkpointing import checkpointing, flow_between
 from tests.support.acls import in_force
 from tests.support.broker_data import admin, append, create_topic, numbered

@@ -28,12 +28,12 @@ from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.fencing import Claim, Fencing
 from sparkmirror.kafka.single_batches import produce_batches
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.migrations_log import MigrationsLog
 from sparkmirror.migrate.promoting import TopicPromotion, Wanted
 from sparkmirror.migrate.run import MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import StepState
 from sparkmirror.migrate.topic_promotions import PromotionRollback, TopicsPromotion
+from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import fencing_id, owner_of
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.promotions import (

@@ -19,12 +19,12 @@ from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.incidents import OnTopicRecreated, Reactions
 from sparkmirror.domain.preserving import OnGap, Preserving
 from sparkmirror.kafka.groups import Committed, Groups
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.promoting import Wanted
 from sparkmirror.migrate.remaking import Accepted, TopicRemaking
 from sparkmirror.migrate.run import MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import Step, StepState, are_done
 from sparkmirror.migrate.topic_remakes import TopicRemake
+from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import read_migrations
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC

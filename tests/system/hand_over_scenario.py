@@ -21,10 +21,10 @@ from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.view.flows import FlowView
 from sparkmirror.view.groups import groups_of
 from sparkmirror.view.making import Node, view_of
-from sparkmirror.watch.mirror_watch import MirrorWatch
 from tests.support.broker_data import append, create_topic, delete_records, end_offsets, numbered, records
 from tests.support.mirror import REPLICATION, Mirror
 from tests.support.traffic import FLUSH_TIMEOUT_S, flowing

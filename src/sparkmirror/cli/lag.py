@@ -23,9 +23,9 @@ from sparkmirror.client.connect_rest import ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_time, counted
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_lag import FlowLag, LagLimit, LagReader, PartitionLag
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_lag import FlowLag, LagLimit, LagReader, PartitionLag
 from sparkmirror.storage.promotions import Promotions, promotions_json
 from sparkmirror.view.conditions import CURRENT_S
 

@@ -10,7 +10,7 @@ from sparkmirror.cli.contexts import access_of
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
+from sparkmirror.status.flow_lag import FlowLag, PartitionLag
 from sparkmirror.storage.promotions import Parting, Promotion, Promotions, Stage
 from sparkmirror.view.view_json import SIZE_MAX
 from sparkmirror.view.words import Word
@@ -104,7 +104,7 @@ class MirrorApi:
 
 
 class UrlLagReader:
-    """The lag of one flow as the mirror itself tells it; `migrate.flow_lag.LagReader` reads it from Kafka."""
+    """The lag of one flow as the mirror itself tells it; `status.flow_lag.LagReader` reads it from Kafka."""
 
     def __init__(self, api: MirrorApi, flow: str, is_wanted: Callable[[str], object]) -> None:
         self._api = api

@@ -15,10 +15,10 @@ from sparkmirror.cli.promoted_rows import SHOWN_MAX, last_rows
 from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.quantities import as_ago, counted
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_lag import PartitionLag
-from sparkmirror.migrate.flow_status import FlowState, FlowStatus, StatusReader
 from sparkmirror.migrate.steps import some_of
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_lag import PartitionLag
+from sparkmirror.status.flow_status import FlowState, FlowStatus, StatusReader
 from sparkmirror.storage.promotions import promotions_json
 
 _WELL: Final = 0

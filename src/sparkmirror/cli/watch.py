@@ -15,7 +15,7 @@ from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.metrics.page import Metrics
-from sparkmirror.watch.mirror_watch import KNOWN_METRICS, MirrorWatch
+from sparkmirror.status.mirror_watch import KNOWN_METRICS, MirrorWatch
 
 _log = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ class Lasting:
 class JobFailures:
     """Of the jobs of one thread, by their names. Errors that pass by themselves are not repeated.
 
-    Mostly a cluster is away then, which `mirror.cluster_watch` says once a minute for all jobs.
+    Mostly a cluster is away then, which `status.cluster_watch` says once a minute for all jobs.
     """
 
     def __init__(self, log: FlowLog) -> None:

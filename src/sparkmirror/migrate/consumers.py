@@ -15,8 +15,6 @@ from sparkmirror.kafka.error_codes import unless_missing
 from sparkmirror.kafka.group_members import Member
 from sparkmirror.kafka.groups import Committed, Groups, ListedGroup, Offsets
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
-from sparkmirror.migrate.flow_access import CheckpointAccess, FlowAccess
-from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.migrate.group_moves import (
     GroupMove,
     GroupRollback,
@@ -28,6 +26,8 @@ from sparkmirror.migrate.group_moves import (
 from sparkmirror.migrate.migrations_log import MigrationsLog
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.status.flow_access import CheckpointAccess, FlowAccess
+from sparkmirror.status.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader
 from sparkmirror.storage.written_offsets import (
     WrittenOffset,

@@ -18,8 +18,6 @@ from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_offsets import existing_offsets
 from sparkmirror.migrate.log_comparison import Differences, Parted
 from sparkmirror.migrate.migrations_log import MigrationsLog
 from sparkmirror.migrate.parted_logs import KeptAside, LogSpan, PartedLogs
@@ -27,6 +25,8 @@ from sparkmirror.migrate.promoting import Refused, Wanted
 from sparkmirror.migrate.topic_drains import UnchangedEnds
 from sparkmirror.migrate.topic_failbacks import FailbackRollback, PartitionFailback, TopicsFailback
 from sparkmirror.setup.append_time import AppendTimeTopics
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_offsets import existing_offsets
 from sparkmirror.storage.failbacks import Failback, Failbacks, failback_record
 from sparkmirror.storage.migrations import read_migrations
 from sparkmirror.storage.promotions import (

@@ -11,10 +11,10 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.kafka.groups import Committed, Groups
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.topic_remakes import GroupPlace
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader, RunSync
 
 _READ_TIMEOUT_S: Final = 60.0

@@ -11,8 +11,8 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Flow
 from sparkmirror.kafka.admin import Admin
 from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.policies.admin_writes import TopicCreation
+from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.promotions import migrations_topic
 
 _CONFIGS: Final = {"cleanup.policy": "compact"}

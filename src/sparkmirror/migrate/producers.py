@@ -10,11 +10,11 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.offsets import LATEST
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_offsets import FlowOffsets, Translation, existing_offsets
-from sparkmirror.migrate.last_heartbeat import LastHeartbeat
-from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, PartitionDrain, TopicsDrain, UnchangedEnds
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_offsets import FlowOffsets, Translation, existing_offsets
+from sparkmirror.status.last_heartbeat import LastHeartbeat
+from sparkmirror.status.mirrored_partitions import mirrored_partitions
 
 
 class ProducerMigration:

@@ -8,9 +8,9 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.groups import Groups
 from sparkmirror.migrate.consumers import ConsumerMigration
-from sparkmirror.migrate.flow_access import CheckpointAccess, FlowAccess
 from sparkmirror.migrate.group_moves import GroupMove
 from sparkmirror.policies.filters import TopicFilter
+from sparkmirror.status.flow_access import CheckpointAccess, FlowAccess
 
 
 @dataclass(frozen=True, slots=True)

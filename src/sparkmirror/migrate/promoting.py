@@ -19,17 +19,17 @@ from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
 from sparkmirror.kafka.partition_reader import SpanReader
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_offsets import FlowOffsets, existing_offsets, with_records
 from sparkmirror.migrate.group_moves import GroupMove
 from sparkmirror.migrate.last_fence import LastFence
 from sparkmirror.migrate.migrations_log import MigrationsLog
-from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.producers import ProducerMigration
 from sparkmirror.migrate.promoted_groups import PromotedGroups
 from sparkmirror.migrate.topic_drains import HeartbeatsSeen, TopicsDrain
 from sparkmirror.migrate.topic_promotions import Ends, PromotionRollback, TopicsPromotion
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, with_records
+from sparkmirror.status.mirrored_partitions import mirrored_partitions
 from sparkmirror.storage.attempts import fencing_id
 from sparkmirror.storage.positions import read_all_positions
 from sparkmirror.storage.promotions import (

@@ -21,17 +21,17 @@ from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_ID
 from sparkmirror.kafka.groups import Committed
 from sparkmirror.kafka.metadata import Metadata
 from sparkmirror.kafka.offsets import EARLIEST, LATEST, log_sizes
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_offsets import FlowOffsets, existing_offsets
 from sparkmirror.migrate.foreign_records import ForeignRecords
 from sparkmirror.migrate.groups_back import BothSides, GroupsBack
 from sparkmirror.migrate.migrations_log import MigrationsLog
-from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
 from sparkmirror.migrate.parted_logs import LogSpan
 from sparkmirror.migrate.promoting import Refused, Wanted
 from sparkmirror.migrate.topic_remakes import GroupPlace, PartitionRemake, TopicRemake
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.policies.config_filter import ConfigSource
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets
+from sparkmirror.status.mirrored_partitions import mirrored_partitions
 from sparkmirror.storage.migrations import Migrations, read_migrations
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.producer_id_topic import WriterDirectory

@@ -22,17 +22,17 @@ from sparkmirror.domain.ids import Alias
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
-from sparkmirror.mirror.cluster_watch import ClusterWatch
-from sparkmirror.mirror.event_history import EventHistory
 from sparkmirror.mirror.event_log import EventLog
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup
-from sparkmirror.mirror.migration_history import MigrationHistory
 from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.spark.session import Session
+from sparkmirror.status.cluster_watch import ClusterWatch
+from sparkmirror.status.event_history import EventHistory
+from sparkmirror.status.migration_history import MigrationHistory
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.progress import ProgressReader, progress_topic

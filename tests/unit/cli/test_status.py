@@ -7,8 +7,8 @@ import pytest
 from sparkmirror.cli.main import main
 from sparkmirror.cli.mirror_status import status_view, to_json
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
-from sparkmirror.migrate.flow_status import FlowStatus
+from sparkmirror.status.flow_lag import FlowLag, PartitionLag
+from sparkmirror.status.flow_status import FlowStatus
 from sparkmirror.storage.progress import Driver, JobEpoch, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from tests.support.progress_records import IDLE

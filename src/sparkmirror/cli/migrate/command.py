@@ -13,11 +13,11 @@ from sparkmirror.cli.reachability import silent_clusters
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, GroupId
 from sparkmirror.migrate.consumers import ConsumerMigration
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.group_moves import GroupMove, GroupRollback
 from sparkmirror.migrate.producers import ProducerMigration
 from sparkmirror.migrate.topic_drains import TopicsDrain
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.status.flow_access import FlowAccess
 
 _NOT_DONE = 1
 _WRONG_USAGE = 2

@@ -16,9 +16,9 @@ from sparkmirror.cli.migrate.execution import MigrationKind, carry_out, fail
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.migrate.failing_back import Losses, TopicFailback
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.migrate.promoting import Wanted
 from sparkmirror.migrate.topic_failbacks import FailbackRollback, TopicsFailback, rows_of
+from sparkmirror.status.flow_access import FlowAccess
 
 _NOT_DONE = 1
 _WRONG_USAGE = 2

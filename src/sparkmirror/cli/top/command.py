@@ -18,11 +18,11 @@ from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.extras import how_to_install
 from sparkmirror.domain.printable import printable
+from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.mirror_response import asked_of
 from sparkmirror.view.making import Node
 from sparkmirror.view.view_json import view_json
-from sparkmirror.watch.mirror_watch import MirrorWatch
 
 _FAILED: Final = 2
 

@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.domain.latency import EMPTY
 from sparkmirror.metrics.looks import Motion
-from sparkmirror.migrate.flow_lag import PartitionLag
-from sparkmirror.migrate.flow_status import FlowStatus
+from sparkmirror.status.flow_lag import PartitionLag
+from sparkmirror.status.flow_status import FlowStatus
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 
 _STEPS: Final = 2

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.migrate.flow_lag import PartitionLag
+from sparkmirror.status.flow_lag import PartitionLag
 
 DELETED: Final = (
     "its topic was deleted on the source: nothing to do, the mirror leaves it out at its next refresh"

@@ -3,7 +3,7 @@ import numpy as np
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import Motion
 from sparkmirror.metrics.partition_table import Columns, table_of
-from sparkmirror.watch.observed_table import observed_of, with_observed
+from sparkmirror.status.observed_table import observed_of, with_observed
 from tests.support.mirror_looks import behind, look, report
 
 OWN, JAVAS = TopicPartition("orders", 0), TopicPartition("orders", 1)

@@ -2,10 +2,10 @@ from dataclasses import replace
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.metrics.looks import Motion
-from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
-from sparkmirror.migrate.flow_status import FlowStatus
+from sparkmirror.status.flow_lag import FlowLag, PartitionLag
+from sparkmirror.status.flow_status import FlowStatus
+from sparkmirror.status.observed_reports import ObservedReports
 from sparkmirror.storage.progress import JobEpoch, PartitionState
-from sparkmirror.watch.observed_reports import ObservedReports
 from tests.support.progress_records import progress
 
 FLOW = Flow(Alias("west"), Alias("east"))

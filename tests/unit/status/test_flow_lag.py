@@ -2,7 +2,7 @@
 
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.migrate.flow_lag import ABSENT, AHEAD, NOT_BEGUN, FlowLag, LagLimit, PartitionLag, _lag
+from sparkmirror.status.flow_lag import ABSENT, AHEAD, NOT_BEGUN, FlowLag, LagLimit, PartitionLag, _lag
 
 FLOW = Flow(Alias("a"), Alias("b"))
 

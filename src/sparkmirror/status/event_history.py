@@ -17,7 +17,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.metrics.looks import EventsLook
-from sparkmirror.mirror.attention import Attention
+from sparkmirror.status.attention import Attention
 from sparkmirror.storage.events import Event, events_topic, parse_event
 from sparkmirror.storage.verified import Verified, verified_of
 

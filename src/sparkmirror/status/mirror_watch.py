@@ -6,7 +6,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
-from sparkmirror.watch.flow_watch import FlowWatch
+from sparkmirror.status.flow_watch import FlowWatch
 
 KNOWN_METRICS = frozenset(
     {

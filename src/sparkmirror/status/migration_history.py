@@ -13,8 +13,8 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.kafka.topic_log import TopicTail
 from sparkmirror.metrics.looks import MigrationsLook
-from sparkmirror.mirror.attention import Attention
-from sparkmirror.mirror.event_history import Poll
+from sparkmirror.status.attention import Attention
+from sparkmirror.status.event_history import Poll
 from sparkmirror.storage.migrations import migrations_of
 from sparkmirror.storage.promotions import migrations_topic
 

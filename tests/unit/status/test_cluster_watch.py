@@ -7,7 +7,7 @@ import pytest
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.mirror.cluster_watch import ClusterWatch
+from sparkmirror.status.cluster_watch import ClusterWatch
 
 SETTINGS = ConnectionSettings(bootstrap_servers=(("localhost", 1),))
 

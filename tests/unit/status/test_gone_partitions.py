@@ -1,6 +1,6 @@
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.migrate.flow_lag import PartitionLag
-from sparkmirror.watch.gone_partitions import DELETED, GonePartitions
+from sparkmirror.status.flow_lag import PartitionLag
+from sparkmirror.status.gone_partitions import DELETED, GonePartitions
 
 
 def lag(topic: str) -> PartitionLag:

@@ -13,10 +13,10 @@ from typing import Final
 
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.error_codes import unless_missing
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_lag import FlowLag, LagReader
-from sparkmirror.migrate.last_heartbeat import LastHeartbeat
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_lag import FlowLag, LagReader
+from sparkmirror.status.last_heartbeat import LastHeartbeat
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 from sparkmirror.storage.progress import (
     Driver,

@@ -4,8 +4,8 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.migrate.flow_lag import FlowLag, PartitionLag
-from sparkmirror.migrate.flow_status import FlowState, FlowStatus
+from sparkmirror.status.flow_lag import FlowLag, PartitionLag
+from sparkmirror.status.flow_status import FlowState, FlowStatus
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
 from tests.support.progress_records import IDLE
 

@@ -17,17 +17,17 @@ from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import STALLED_AFTER_S, StalledPartitions
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_offsets import offsets_or_errors
-from sparkmirror.migrate.flow_status import FlowStatus, StatusReader
-from sparkmirror.mirror.cluster_watch import ClusterWatch
-from sparkmirror.mirror.event_history import EventHistory
-from sparkmirror.mirror.migration_history import MigrationHistory
+from sparkmirror.status.cluster_watch import ClusterWatch
+from sparkmirror.status.event_history import EventHistory
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_offsets import offsets_or_errors
+from sparkmirror.status.flow_status import FlowStatus, StatusReader
+from sparkmirror.status.gone_partitions import GonePartitions
+from sparkmirror.status.group_watch import GroupWatch
+from sparkmirror.status.migration_history import MigrationHistory
+from sparkmirror.status.observed_reports import ObservedReports, reported_by_tasks
+from sparkmirror.status.observed_table import POSITION_INTERVAL_S, Observed, observed_of, with_observed
 from sparkmirror.storage.attempts import owner_of
-from sparkmirror.watch.gone_partitions import GonePartitions
-from sparkmirror.watch.group_watch import GroupWatch
-from sparkmirror.watch.observed_reports import ObservedReports, reported_by_tasks
-from sparkmirror.watch.observed_table import POSITION_INTERVAL_S, Observed, observed_of, with_observed
 
 _INTERVAL_S: Final = 5.0
 """Java stores positions once a minute, and each look reads all of them."""

@@ -12,10 +12,10 @@ from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.kafka.offsets import EARLIEST, LATEST
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
-from sparkmirror.migrate.mirrored_partitions import mirrored_partitions
-from sparkmirror.migrate.oldest_records import oldest_records_ms
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
+from sparkmirror.status.mirrored_partitions import mirrored_partitions
+from sparkmirror.status.oldest_records import oldest_records_ms
 from sparkmirror.storage.promotions import Promotions
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"

@@ -16,8 +16,8 @@ from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, er
 from sparkmirror.kafka.fetch import FetchedPartition
 from sparkmirror.kafka.offsets import list_offsets
 from sparkmirror.kafka.partition_reader import PartitionReader
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.positions import Position, StoredPositions, read_stored_positions
 from sparkmirror.storage.progress import PartitionState, ProgressReader, progress_topic

@@ -7,9 +7,9 @@ from sparkmirror.domain.errors import MalformedRecordError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.offsets import LATEST
 from sparkmirror.kafka.topic_log import TopicTail
-from sparkmirror.migrate.flow_access import FlowAccess
-from sparkmirror.migrate.flow_offsets import existing_offsets
 from sparkmirror.offsets.wire_records import Heartbeat
+from sparkmirror.status.flow_access import FlowAccess
+from sparkmirror.status.flow_offsets import existing_offsets
 
 _READ_AT_FIRST: Final = 1000
 """The last ones, of all flows into the target; a flow emits one a second."""

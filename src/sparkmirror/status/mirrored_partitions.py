@@ -5,8 +5,8 @@ from contextlib import closing
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.kafka.admin import Admin
-from sparkmirror.migrate.flow_access import FlowAccess
 from sparkmirror.setup.topic_plan import SourceTopic, copy_partitions
+from sparkmirror.status.flow_access import FlowAccess
 
 
 def mirrored_partitions(access: FlowAccess, is_wanted: Callable[[str], object]) -> list[CopyPartition]:

@@ -1,1 +1,0 @@
-"""Watches mirrors from Kafka alone, Java's or this one: it only reads, and needs no Spark."""
