@@ -1,1 +1,1 @@
-"""Record batches and the records in them: pure functions over bytes, without I/O."""
+"""Record batches and the records in them, as functions over bytes. Pure."""

@@ -4,8 +4,6 @@ import logging
 import threading
 from collections.abc import Callable, Sequence
 
-from py4j.protocol import Py4JError
-
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.copy_task import copy_task
 from sparkmirror.copy.outcomes import SCHEMA, EndReason, Outcome
@@ -45,10 +43,7 @@ class CopyJob:
 
     def status(self, known_failures: int = 0) -> JobStatus | None:
         """The state of the Spark job; None before it started and after Spark has ended."""
-        try:
-            return job_status(self._session.spark.sparkContext, self.job_group, known_failures)
-        except (Py4JError, OSError):
-            return None  # the owner of the session notices that its JVM has ended
+        return job_status(self._session.spark.sparkContext, self.job_group, known_failures)
 
     def join(self, timeout_s: float) -> bool:
         """Whether the job has ended."""

@@ -2,6 +2,8 @@
 
 A plan holds no position; the task reads that from Kafka. It travels to the executor inside the task's
 closure, never through Spark's configuration, because connection settings may hold secrets.
+
+Pure.
 """
 
 from dataclasses import dataclass, replace

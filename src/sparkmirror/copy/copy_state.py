@@ -1,4 +1,4 @@
-"""Defines the state of a mirrored partition; `partition_states` has the transitions."""
+"""Defines the state of a mirrored partition; `partition_states` has the transitions. Pure."""
 
 from dataclasses import dataclass
 from enum import Enum

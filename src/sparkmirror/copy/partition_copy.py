@@ -1,6 +1,8 @@
 """Counts what one partition has taken and what is acknowledged of it, and keeps its position.
 
 Touches no connection. `partition_states` decides what the partition does next.
+
+Pure.
 """
 
 import sys

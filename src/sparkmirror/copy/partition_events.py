@@ -1,4 +1,4 @@
-"""Names what can happen to a mirrored partition, and what `partition_states` then asks for."""
+"""Names what can happen to a mirrored partition, and what `partition_states` then asks for. Pure."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -3,6 +3,8 @@
 What fetching, producing, resuming, transactions and limits report about a partition arrives here as an event;
 `CopyPipeline` carries the instructions out. TABLE has every pair of phase and event that can occur, any other
 raises. The diagram in `docs/DESIGN.md` is rendered from it.
+
+Pure.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""What both logs of a partition say whose offsets are preserved, and what follows from it: pure."""
+"""Decides from both logs of a partition how it resumes with preserved offsets. Pure."""
 
 from collections.abc import Collection
 from typing import NamedTuple

@@ -1,1 +1,1 @@
-"""Pure: values in, values out. No clocks, threads, sockets or logging."""
+"""Values that all packages share, and the errors. Pure."""

@@ -1,14 +1,16 @@
-"""Holds the settings of a connection, a consumer and a producer, as values.
+"""Holds the settings of a connection, a consumer and a producer, as values, and the network that opens it.
 
 `config.clients` makes them from Kafka's dotted properties; `kafka` builds clients from them. Times are
 seconds, sizes bytes. No repr shows a secret.
 """
 
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Literal
+from typing import Final, Literal, Protocol
 
-from sparkmirror.domain.network import Network, host_port
+from sparkmirror.domain.known_brokers import KnownBrokers
+from sparkmirror.domain.network import Interruption, Transport, host_port
 from sparkmirror.domain.sasl import SaslSettings
 from sparkmirror.domain.tls import TlsSettings
 
@@ -60,7 +62,7 @@ class ConnectionSettings:
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     """-1 leaves the size to the operating system, which tunes it to the link; Java's clients fix 64 KiB."""
-    network: Network | None = field(default=None, compare=False, repr=False)
+    network: "Network | None" = field(default=None, compare=False, repr=False)
     """None for the operating system's sockets and clock."""
     alias: str = field(default="", compare=False)
     """The cluster's alias, for errors; empty where the configuration has none."""
@@ -80,6 +82,35 @@ class ConnectionSettings:
     def servers(self) -> str:
         """The bootstrap servers as an option of Kafka's tools takes them."""
         return ",".join(host_port(host, port) for host, port in self.bootstrap_servers)
+
+
+class Network(Protocol):
+    """Opens transports. Callers that block measure and wait by its clock, so that both may be virtual."""
+
+    @property
+    def known_brokers(self) -> KnownBrokers:
+        """What all clients of this network know of brokers."""
+        ...
+
+    def connect(self, host: str, port: int, settings: ConnectionSettings) -> Transport:
+        """Connect within `connect_timeout_s`. Raises DisconnectedError naming the address, ConfigError."""
+        ...
+
+    def time(self) -> float:
+        """Seconds of a clock that never goes back."""
+        ...
+
+    def sleep(self, seconds: float) -> None: ...
+
+    def boottime(self) -> float:
+        """As `time`, but it goes on while the machine is suspended."""
+        ...
+
+    def interruption(self) -> Interruption: ...
+
+    def lock(self) -> AbstractContextManager[object]:
+        """A new lock, for callers that hold it while they wait for a broker."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)

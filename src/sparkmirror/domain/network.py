@@ -1,14 +1,8 @@
-"""The border to the network: byte streams to brokers, and the clock by which callers wait for them."""
+"""Defines byte streams to brokers, interruptible waits, and how addresses are written."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
-
-from sparkmirror.domain.known_brokers import KnownBrokers
-
-if TYPE_CHECKING:
-    from sparkmirror.domain.client_settings import ConnectionSettings
 
 
 def host_port(host: str, port: int) -> str:
@@ -53,35 +47,6 @@ class Interruption(Protocol):
         ...
 
     def close(self) -> None: ...
-
-
-class Network(Protocol):
-    """Opens transports. Callers that block measure and wait by its clock, so that both may be virtual."""
-
-    @property
-    def known_brokers(self) -> KnownBrokers:
-        """What all clients of this network know of brokers."""
-        ...
-
-    def connect(self, host: str, port: int, settings: "ConnectionSettings") -> Transport:
-        """Connect within `connect_timeout_s`. Raises DisconnectedError naming the address, ConfigError."""
-        ...
-
-    def time(self) -> float:
-        """Seconds of a clock that never goes back."""
-        ...
-
-    def sleep(self, seconds: float) -> None: ...
-
-    def boottime(self) -> float:
-        """As `time`, but it goes on while the machine is suspended."""
-        ...
-
-    def interruption(self) -> Interruption: ...
-
-    def lock(self) -> AbstractContextManager[object]:
-        """A new lock, for callers that hold it while they wait for a broker."""
-        ...
 
 
 def authority_of(url: str) -> str | None:

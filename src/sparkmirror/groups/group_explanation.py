@@ -1,4 +1,4 @@
-"""Explains a consumer group's offsets on the target, by the mirror's rules and the clusters' facts."""
+"""Explains a consumer group's offsets on the target, by the mirror's rules and the clusters' facts. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, Network
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.known_brokers import Address
-from sparkmirror.domain.network import Network, Transport, host_port
+from sparkmirror.domain.network import Transport, host_port
 from sparkmirror.kafka.connection import Connection
 from sparkmirror.kafka.transport import network_of
 

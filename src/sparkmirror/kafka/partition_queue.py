@@ -1,6 +1,8 @@
 """Holds what waits and what is in flight for one target partition, with its sequence numbers.
 
 Sends nothing; `batch_writer` does. `PHASES` is the table of what a queue may do next.
+
+Pure.
 """
 
 import itertools

@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
-from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, Network
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.known_brokers import KnownBrokers
-from sparkmirror.domain.network import InterruptedWaitError, Interruption, Network, Transport, host_port
+from sparkmirror.domain.network import InterruptedWaitError, Interruption, Transport, host_port
 
 _BUFFERS_PER_SEND = 64
 """Well below every system's IOV_MAX."""

@@ -1,4 +1,4 @@
-"""Adds up the partitions of each topic, for pages that a monitoring system can afford."""
+"""Adds up the partitions of each topic, for pages that a monitoring system can afford. Pure."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence

@@ -1,6 +1,8 @@
 """Writes metrics in Prometheus' text format 0.0.4, and takes the pages apart by name.
 
 prometheus_client's own writer takes ten times as long for a page of ten thousand partitions.
+
+Pure.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -3,6 +3,8 @@
 `destination` is the label of rules written for Kafka ≤ 3.9, whose MBeans begin with the target; `source` and
 `target` are the tags of 4.0 (KIP-911). Samples carry all three, so queries of both kinds work. What Kafka
 would quote in an object name is quoted, as in the metrics of the MBeans.
+
+Pure.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -1,4 +1,7 @@
-"""Keeps the last hour of a flow's totals, a point each ten seconds; none while reports can't be read."""
+"""Keeps the last hour of a flow's totals, a point each ten seconds; none while reports can't be read.
+
+Pure.
+"""
 
 from collections import deque
 from collections.abc import Sequence

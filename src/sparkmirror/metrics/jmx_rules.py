@@ -2,6 +2,8 @@
 
 A rule's pattern meets `domain<key=value, …><>attribute: value`; the first rule that matches decides.
 `jmx_rules_file` reads the file, and `naming` remembers what the rules made of an attribute.
+
+Pure.
 """
 
 import re

@@ -2,6 +2,8 @@
 
 A look is taken at most once a second and only while somebody looks, so it computes nothing that a viewer may
 not ask for: latencies stay histograms, and reports are those of the tasks.
+
+Pure.
 """
 
 from collections.abc import Mapping, Sequence

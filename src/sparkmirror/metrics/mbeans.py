@@ -2,6 +2,8 @@
 
 Names, tags and their order are those of Kafka 4 (`MirrorSourceMetrics`, `MirrorCheckpointMetrics`,
 `ConnectMetricsRegistry`, the clients' metrics). An attribute is there only if its value is measured.
+
+Pure.
 """
 
 from collections import Counter

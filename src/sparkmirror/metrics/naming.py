@@ -1,6 +1,8 @@
 """Makes metrics of MBeans under everybody's names: those of rules, or of Strimzi's metrics reporter.
 
 What a name is made of does not change from page to page, so it is made once for each attribute of an MBean.
+
+Pure.
 """
 
 import re

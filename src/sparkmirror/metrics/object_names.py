@@ -1,4 +1,7 @@
-"""Writes and matches object names of MBeans, as `javax.management.ObjectName` and Kafka's JmxReporter do."""
+"""Writes and matches object names of MBeans, as `javax.management.ObjectName` and Kafka's JmxReporter do.
+
+Pure.
+"""
 
 import re
 from typing import Final, NamedTuple

@@ -3,6 +3,8 @@
 It keeps a few references to reports: the values are computed when they are read. What holds until the next
 report is read apart from what the clock changes, so a look at thousands of partitions asks only those that
 have reported since the look before.
+
+Pure.
 """
 
 from collections import Counter, deque

@@ -2,6 +2,8 @@
 
 Only rows of partitions that have reported since are read again; the clock changes all of them at once, as
 columns.
+
+Pure.
 """
 
 from collections.abc import Collection, Iterator, Mapping

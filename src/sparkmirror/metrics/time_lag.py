@@ -3,6 +3,8 @@
 It remembers when the source's end offset was first seen beyond an offset, so it reads no records. For records
 from before the first update only the records' own timestamps are known: the record before the first missing
 one is older than it. Callers pass any clock's seconds. The lag in records is `copy.partition_copy`'s.
+
+Pure.
 """
 
 from math import inf

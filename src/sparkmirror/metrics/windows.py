@@ -2,6 +2,8 @@
 
 Kafka's `metrics.num.samples` is 2 and `metrics.sample.window.ms` 30,000 by default: a value is of the present
 window and of the one before it. Callers pass any clock's seconds.
+
+Pure.
 """
 
 from math import inf, nan

@@ -1,6 +1,8 @@
 """Derives the steps that move a consumer group to a flow's target, or roll that back, from its offsets.
 
 Everything follows from what both clusters hold, so that an interrupted move can be continued.
+
+Pure.
 """
 
 from collections.abc import Collection, Sequence

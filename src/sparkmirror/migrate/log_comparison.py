@@ -2,6 +2,8 @@
 
 One of both is to follow the other from its own end on: which of its records does the other not have, and
 which of the other's records does it lack at offsets that it has passed?
+
+Pure.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,4 +1,4 @@
-"""Defines a migration's steps. A step states what holds now, so that a migration can be repeated."""
+"""Defines a migration's steps. A step states what holds now, so that a migration can be repeated. Pure."""
 
 from collections.abc import Iterable, Sequence
 from enum import StrEnum

@@ -2,6 +2,8 @@
 
 `flow` is the one that goes on: from the original to the old source. Everything but the time since the end
 offsets changed follows from what both clusters hold.
+
+Pure.
 """
 
 from collections.abc import Mapping, Sequence

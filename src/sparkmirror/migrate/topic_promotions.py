@@ -2,6 +2,8 @@
 
 Everything but the time since the end offsets changed follows from what both clusters hold, so that an
 interrupted promotion can be continued.
+
+Pure.
 """
 
 from collections.abc import Mapping, Sequence

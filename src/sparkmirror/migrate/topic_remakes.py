@@ -3,6 +3,8 @@
 Kafka renames no topic, and moves no log: the topic on the target is deleted, and the flow copies all of its
 source again. What only the target still has is lost, so it is said before. The same is done, where that is
 wanted, instead of filling what retention has taken from the source before it was copied.
+
+Pure.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,1 +1,1 @@
-"""Offset syncs, checkpoints, and the translation of offsets between clusters: pure."""
+"""Offset syncs, checkpoints, and the translation of offsets between clusters. Pure."""

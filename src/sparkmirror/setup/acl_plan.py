@@ -2,6 +2,8 @@
 
 Kafka does not record which client made an ACL. So the mirror claims each ACL: before it is made, and again
 when it exists. Only ACLs that are claimed as made are removed.
+
+Pure.
 """
 
 from bisect import bisect_left

@@ -1,4 +1,4 @@
-"""Plans the configs to change on the target, and explains those that differ and stay."""
+"""Plans the configs to change on the target, and explains those that differ and stay. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

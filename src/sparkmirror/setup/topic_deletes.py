@@ -5,6 +5,8 @@ may have responded. So a topic is deleted only if the source does not know its n
 and stored positions show that this mirror wrote that very topic of the target. No topic is deleted while most
 mirrored topics seem to be gone, and never one whose name does not show that it is a copy: applications of the
 target may write there too.
+
+Pure.
 """
 
 from collections.abc import Collection, Iterable, Mapping

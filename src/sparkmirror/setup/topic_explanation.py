@@ -1,4 +1,7 @@
-"""Explains why a topic is mirrored or not, and how far, by the mirror's rules and the clusters' facts."""
+"""Explains why a topic is mirrored or not, and how far, by the mirror's rules and the clusters' facts.
+
+Pure.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

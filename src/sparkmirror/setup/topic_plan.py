@@ -2,6 +2,8 @@
 
 Topics and partitions are compared by the name the policy gives them on the target. The source's topics may
 hold more than is mirrored; whatever the settings exclude is left out.
+
+Pure.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence

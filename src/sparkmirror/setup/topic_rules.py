@@ -1,4 +1,4 @@
-"""Applies the rules by which a source topic is mirrored or not, in their order."""
+"""Applies the rules by which a source topic is mirrored or not, in their order. Pure."""
 
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.policies.replication import is_cycle

@@ -9,6 +9,7 @@ import re
 import time
 from typing import Any, Final, NamedTuple
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from sparkmirror.spark.executor_archive import NO_PYTHON_MESSAGE, binary_suffix, python_version
@@ -63,10 +64,17 @@ def await_executors(context: SparkContext) -> None:
 
 
 def job_status(context: SparkContext, group: str, known_failures: int = 0) -> JobStatus | None:
-    """None while Spark has not started the last job of the group.
+    """None while Spark has not started the last job of the group, and when it does not respond.
 
     The last failure is read only when there are more than `known_failures`.
     """
+    try:
+        return _job_status(context, group, known_failures)
+    except (Py4JError, OSError):
+        return None  # the owner of the session notices that its JVM has ended
+
+
+def _job_status(context: SparkContext, group: str, known_failures: int) -> JobStatus | None:
     tracker = context.statusTracker()
     jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)[:1]]
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]

@@ -1,6 +1,8 @@
 """Writes HTML that pages repeat in each row, as filters of the templates: macros take several times as long.
 
 All functions return HTML: texts that strangers chose go through `shown`.
+
+Pure.
 """
 
 from collections.abc import Callable, Mapping

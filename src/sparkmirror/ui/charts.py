@@ -1,4 +1,4 @@
-"""Draws the last hour of a flow as paths of SVG. Where nothing is known the line is broken."""
+"""Draws the last hour of a flow as paths of SVG. Where nothing is known the line is broken. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple

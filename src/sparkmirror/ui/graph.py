@@ -1,4 +1,4 @@
-"""Lays out the graph of clusters and flows: clusters on a circle, or in a row if they are two."""
+"""Lays out the graph of clusters and flows: clusters on a circle, or in a row if they are two. Pure."""
 
 from collections.abc import Sequence
 from math import cos, hypot, pi, sin

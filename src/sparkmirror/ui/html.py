@@ -1,4 +1,7 @@
-"""Renders pages and their parts. Every text is escaped by the templates, names are isolated by `<bdi>`."""
+"""Renders pages and their parts. Every text is escaped by the templates, names are isolated by `<bdi>`.
+
+Pure.
+"""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Names what a page shows: which page, and which flow, topic or group of it, as in its URL."""
+"""Names what a page shows: which page, and which flow, topic or group of it, as in its URL. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache

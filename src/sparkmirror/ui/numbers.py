@@ -1,4 +1,4 @@
-"""Writes numbers for people. What is unknown is written as that, and never as 0."""
+"""Writes numbers for people. What is unknown is written as that, and never as 0. Pure."""
 
 from math import isfinite
 from typing import Final

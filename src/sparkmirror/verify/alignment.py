@@ -1,6 +1,8 @@
 """Aligns the two sides of a comparison: passes equal records, and finds gaps where the sides differ.
 
 Batches of equal bytes are not opened. Records are equal by content; batches and offsets don't matter.
+
+Pure.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -2,6 +2,8 @@
 
 The cleaner keeps the last record of every key: a record that it has removed must be followed, on the same
 side, by a record of the same key.
+
+Pure.
 """
 
 from collections.abc import Iterable

@@ -3,6 +3,8 @@
 `Alignment` finds equal records and the gaps between. Records in a gap were lost on one side by retention or
 compaction and can't be compared, or they are differences, or another producer wrote them. Compaction is
 accepted as a reason only where offsets are without a record.
+
+Pure.
 """
 
 from collections import Counter

@@ -1,4 +1,4 @@
-"""Defines the rules and the result of comparing a partition with its mirror."""
+"""Defines the rules and the result of comparing a partition with its mirror. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -1,6 +1,8 @@
 """Collects the differences of a comparison: records that are missing, extra, changed or out of order.
 
 A record that is missing in one place and extra in another is one difference, of order.
+
+Pure.
 """
 
 from collections import OrderedDict

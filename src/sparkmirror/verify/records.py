@@ -1,4 +1,4 @@
-"""Holds opened records in columns: a comparison passes millions of them and inspects few."""
+"""Holds opened records in columns: a comparison passes millions of them and inspects few. Pure."""
 
 from collections.abc import Sequence
 from itertools import compress, count, islice

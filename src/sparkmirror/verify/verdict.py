@@ -1,4 +1,4 @@
-"""Judges what a comparison found of a flow and its partitions; writes it as JSON and as JUnit XML."""
+"""Judges what a comparison found of a flow and its partitions; writes it as JSON and as JUnit XML. Pure."""
 
 import json
 from collections.abc import Mapping, Sequence

@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 from kafka.protocol.metadata import FindCoordinatorResponse, MetadataResponse
 
-from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, Network
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.known_brokers import Address
-from sparkmirror.domain.network import Network
 from sparkmirror.kafka.cluster import Cluster, CoordinatorKind, Role
 from sparkmirror.kafka.connection import Connection, VersionRange
 from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, NOT_COORDINATOR

@@ -2,6 +2,8 @@
 
 A connector's task configs are written one by one and take effect with the commit record, so that no worker
 runs half of an old set beside half of a new one.
+
+Pure.
 """
 
 import base64

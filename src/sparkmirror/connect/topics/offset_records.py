@@ -1,6 +1,8 @@
 """Writes and folds the records of Connect's offsets topic, and checks the offsets that users set (KIP-875).
 
 Offsets of any connector, in the connector's own shape; MirrorMaker's positions are in `connect_records`.
+
+Pure.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

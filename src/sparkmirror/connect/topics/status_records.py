@@ -1,6 +1,8 @@
 """Writes the records of Kafka Connect's status topic in Connect's bytes, and folds them.
 
 They hold the state of each connector and task, and the topics that each connector has used (KIP-558).
+
+Pure.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Finds brokers that are too old for a mirror, and rights that it lacks."""
+"""Finds brokers that are too old for a mirror, and rights that it lacks. Pure."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple

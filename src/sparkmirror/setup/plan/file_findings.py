@@ -1,4 +1,4 @@
-"""Finds what an mm2.properties says in vain: keys that nothing reads, unlisted clusters, no flow."""
+"""Finds what an mm2.properties says in vain: keys that nothing reads, unlisted clusters, no flow. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence

@@ -2,6 +2,8 @@
 
 Every change of a cluster is a `Change`, whichever part of the plan it comes from: a further part is one more
 function that makes changes of it.
+
+Pure.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""Holds what is known of a flow before it is judged: both clusters' state, and the plans from it."""
+"""Holds what is known of a flow before it is judged: both clusters' state, and the plans from it. Pure."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Finds what blocks a plan, by pure functions over a `FlowSurvey`."""
+"""Finds what blocks a plan, from a `FlowSurvey`. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final

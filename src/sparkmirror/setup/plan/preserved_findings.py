@@ -1,4 +1,4 @@
-"""Finds of topics whose offsets are preserved what it costs to begin, and what is in the way."""
+"""Finds of topics whose offsets are preserved what it costs to begin, and what is in the way. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
