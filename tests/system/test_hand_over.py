@@ -289,7 +289,7 @@ def test_javas_mirror_is_watched_from_outside(handed_over: HandedOver) -> None:
     assert READER in {group.name for group in groups.matching()}
 
 
-def test_a_mirror_that_was_stopped_is_watched_as_one_that_needs_a_person(
+def test_a_mirror_that_was_stopped_is_watched_as_one_that_requires_action(
     handed_over: HandedOver, tmp_path: Path
 ) -> None:
     log = tmp_path / "watch.log"
@@ -314,6 +314,6 @@ def test_a_mirror_that_was_stopped_is_watched_as_one_that_needs_a_person(
         process.kill()
     (source,) = (each for each in found["connectors"] if each["kind"] == "source")
     assert found["observed"]
-    assert source["state"]["word"] == "needs a person"
+    assert source["state"]["word"] == "action required"
     assert "its last heartbeat was" in source["state"]["error"]
     assert "Traceback" not in log.read_text()

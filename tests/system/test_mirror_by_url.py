@@ -125,14 +125,14 @@ def test_the_status_has_topics_failures_and_who_told_it(
     mirror.looks = [source(look("orders"), look("orders", 1, failed), look("pages"))]
     assert printed(capsys, ["status", url], 1).splitlines() == [
         "FLOW  TOPIC   PARTITIONS  LAG  STATE",
-        "a->b  orders  2           3    needs a person",
+        "a->b  orders  2           3    action required",
         "a->b  pages   1           0    caught up",
         "",
-        "a->b: needs a person, 3 records to copy in 3 partitions, told by node-1",
+        "a->b: action required, 3 records to copy in 3 partitions, told by node-1",
         "  orders-1: no right to WRITE",
     ]
     (flow,) = json.loads(printed(capsys, ["status", "--url", url, "-o", "json"], 1))
-    assert (flow["state"], flow["failed"]) == ("needs a person", {"orders-1": "no right to WRITE"})
+    assert (flow["state"], flow["failed"]) == ("action required", {"orders-1": "no right to WRITE"})
     mirror.looks = [source(look("orders"), behind("pages", 0, 5, -3))]
     assert printed(capsys, ["status", url], 0)
     mirror.looks = [source(look("orders"), report_age_s=75.0)]

@@ -115,7 +115,7 @@ def _topic_rows(status: FlowStatus) -> Iterator[tuple[str, ...]]:
 def _topic_state(status: FlowStatus, topic: str, records: int | None) -> str:
     """What is known of the topic itself, whether the mirror runs or not."""
     for state, partitions in (
-        (FlowState.NEEDS_A_PERSON, status.failed),
+        (FlowState.ACTION_REQUIRED, status.failed),
         (FlowState.RETRYING, status.retrying),
     ):
         if any(partition.topic == topic for partition in partitions):

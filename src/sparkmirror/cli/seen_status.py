@@ -66,7 +66,7 @@ def to_json(flow: SeenFlow) -> Mapping[str, Any]:
             {"topic": topic, "partitions": len(of), "lag_records": _records(of)}
             for topic, of in _topics(flow)
         ],
-        "failed": _errors(flow, Word.NEEDS_A_PERSON),
+        "failed": _errors(flow, Word.ACTION_REQUIRED),
         "retrying": _errors(flow, Word.RETRYING),
         "promoted": promotions_json(flow.promoted),
     }

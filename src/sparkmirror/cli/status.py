@@ -33,7 +33,7 @@ states of a flow:
   caught up       everything is on the target
   catching up     it runs, and there is something left to copy
   retrying        partitions fail, and may recover by themselves
-  needs a person  partitions fail until somebody changes something; the error says what
+  action required  partitions fail until somebody changes something; the error says what
   not running     it was stopped, or there is no sign of life
   unknown         the lag of a partition can't be told, and why
 of a URL also: falling behind, stalled, paused

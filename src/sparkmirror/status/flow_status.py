@@ -35,7 +35,7 @@ class FlowState(StrEnum):
     """In the order in which they are looked for: the first that holds is the flow's."""
 
     NOT_RUNNING = "not running"
-    NEEDS_A_PERSON = "needs a person"
+    ACTION_REQUIRED = "action required"
     RETRYING = "retrying"
     UNKNOWN = "unknown"
     CATCHING_UP = "catching up"
@@ -126,7 +126,7 @@ class FlowStatus:
     def _verdicts(self) -> list[tuple[FlowState, bool]]:
         return [
             (FlowState.NOT_RUNNING, self.is_running is False),
-            (FlowState.NEEDS_A_PERSON, bool(self.failed)),
+            (FlowState.ACTION_REQUIRED, bool(self.failed)),
             (FlowState.RETRYING, bool(self.retrying)),
             (FlowState.UNKNOWN, bool(self.lag.unknown)),
             (FlowState.CATCHING_UP, self._is_behind),

@@ -77,7 +77,7 @@ CONDITIONS: Final = (
     Condition(
         "its connector failed",
         lambda it: it.standstill == "failed",
-        Word.NEEDS_A_PERSON,
+        Word.ACTION_REQUIRED,
         "correct what the error names, then restart the connector",
     ),
     Condition(
@@ -95,7 +95,7 @@ CONDITIONS: Final = (
     Condition(
         "the task reports a failure",
         lambda it: it.reports(PartitionState.FAILED),
-        Word.NEEDS_A_PERSON,
+        Word.ACTION_REQUIRED,
         "do what the error says; it is tried again now and then",
     ),
     Condition(

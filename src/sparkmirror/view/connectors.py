@@ -26,7 +26,7 @@ def _state(look: ConnectorLook, topics: State) -> State:
     if isinstance(look, StandingLook):
         return _standing(look)
     if look.trouble is not None:
-        return State(Word.NEEDS_A_PERSON, error=look.trouble, advice="do what the error says")
+        return State(Word.ACTION_REQUIRED, error=look.trouble, advice="do what the error says")
     match look:
         case SourceLook():
             return _source(look, topics)

@@ -8,7 +8,7 @@ from typing import Final
 class Word(StrEnum):
     """The worst one first."""
 
-    NEEDS_A_PERSON = "needs a person"
+    ACTION_REQUIRED = "action required"
     STALLED = "stalled"
     UNKNOWN = "unknown"
     RETRYING = "retrying"

@@ -33,11 +33,11 @@ def test_the_view_has_topics_failures_process_and_groups() -> None:
     assert not view.is_healthy
     assert view.lines() == [
         "FLOW        TOPIC       PARTITIONS  LAG    STATE",
-        "west->east  page-views  1           2,000  needs a person",
+        "west->east  page-views  1           2,000  action required",
         "west->east  orders      1           0      caught up",
         "",
         (
-            "west->east: needs a person, 2,000 records to copy in 2 partitions, last heartbeat 0 s ago, "
+            "west->east: action required, 2,000 records to copy in 2 partitions, last heartbeat 0 s ago, "
             "process 42 on mirror-1, running since 2023-11-14 22:13:20+00:00"
         ),
         "  page-views-3: no right to WRITE",
@@ -75,7 +75,7 @@ def test_promoted_topics_are_named_without_a_lag() -> None:
 
 def test_json_has_everything() -> None:
     found = json.loads(json.dumps(to_json(STATUS)))
-    assert (found["flow"], found["state"], found["running"]) == ("west->east", "needs a person", True)
+    assert (found["flow"], found["state"], found["running"]) == ("west->east", "action required", True)
     assert found["topics"][0] == {"topic": "page-views", "partitions": 1, "lag_records": 2000}
     assert (found["failed"], found["groups"]) == ({"page-views-3": "no right to WRITE"}, {"billing": 2})
 

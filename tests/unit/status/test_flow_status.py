@@ -34,7 +34,7 @@ def reported(**errors: str) -> Mapping[TopicPartition, PartitionProgress]:
         (replace(WELL, lag=BEHIND, heartbeats_topic="orders"), FlowState.CAUGHT_UP),
         (replace(WELL, lag=UNKNOWN), FlowState.UNKNOWN),
         (replace(WELL, lag=BEHIND, reports=reported(RETRYING="away")), FlowState.RETRYING),
-        (replace(WELL, reports=reported(RETRYING="away", FAILED="no right")), FlowState.NEEDS_A_PERSON),
+        (replace(WELL, reports=reported(RETRYING="away", FAILED="no right")), FlowState.ACTION_REQUIRED),
         (
             replace(WELL, heartbeat_age_s=60.0, report_age_s=60.0, reports=reported(FAILED="x")),
             FlowState.NOT_RUNNING,

@@ -34,4 +34,4 @@ def test_a_state_without_an_error_or_a_time_says_nothing_of_them() -> None:
     calm = State(Word.CAUGHT_UP)
     assert (CELLS["why"](calm), CELLS["since"](calm)) == ("", "")
     assert CELLS["since"](State(Word.STALLED, 61.0)) == ' <span class="soft">for 61 s</span>'
-    assert CELLS["slug"](State(Word.NEEDS_A_PERSON)) == "needs-a-person"
+    assert CELLS["slug"](State(Word.ACTION_REQUIRED)) == "action-required"

@@ -133,7 +133,7 @@ def test_marks_that_turn_the_direction_are_written_out(view: MirrorView) -> None
 def test_errors_come_with_their_advice_and_the_worst_is_first(view: MirrorView) -> None:
     text = Parsed(page(view, Look("overview"))).text
     assert "raise max.message.bytes of a.orders to 2097152" in text
-    assert text.index("needs a person") < text.index("stalled") < text.index("retrying")
+    assert text.index("action required") < text.index("stalled") < text.index("retrying")
     assert [need.name for need in needs_of(view, 2)[0]] == ["orders", "errors"]
 
 

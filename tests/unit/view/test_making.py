@@ -71,8 +71,8 @@ def test_latencies_of_a_flow_serve_for_ten_seconds() -> None:
 def test_the_worst_partition_gives_topic_and_flow_their_word() -> None:
     failed = look("payments", 1, {"state": PartitionState.FAILED, "error": "no", "lag": 4}, error_for_s=9.0)
     made = flow(source(look(), look("payments"), failed))
-    assert [topic.state.word for topic in made.topics] == [Word.CAUGHT_UP, Word.NEEDS_A_PERSON]
-    assert (made.state.word, made.state.error, made.state.for_s) == (Word.NEEDS_A_PERSON, "no", 9.0)
+    assert [topic.state.word for topic in made.topics] == [Word.CAUGHT_UP, Word.ACTION_REQUIRED]
+    assert (made.state.word, made.state.error, made.state.for_s) == (Word.ACTION_REQUIRED, "no", 9.0)
     assert made.state.advice
     assert [topic.name for topic in made.topics.worst_first()] == ["payments", "orders"]
     assert made.topics[1].worst_first()[0].source.partition == 1
@@ -134,7 +134,7 @@ def test_a_flow_that_does_not_run_has_no_lag_of_0() -> None:
     made = flow(StandingLook(A_TO_B, ConnectorName("mm2"), "source", None, "paused"))
     assert (made.state.word, made.lag, made.speed) == (Word.PAUSED, (None, None), (None, None))
     failed = flow(StandingLook(A_TO_B, ConnectorName("mm2"), "source", "bad topics", "failed"))
-    assert (failed.state.word, failed.state.error) == (Word.NEEDS_A_PERSON, "bad topics")
+    assert (failed.state.word, failed.state.error) == (Word.ACTION_REQUIRED, "bad topics")
     starting = flow(StandingLook(A_TO_B, ConnectorName("mm2"), "source", None, "starting"))
     assert starting.state.word is Word.UNKNOWN
     assert flow(source(partitions=None)).state.word is Word.UNKNOWN
@@ -142,7 +142,7 @@ def test_a_flow_that_does_not_run_has_no_lag_of_0() -> None:
 
 def test_a_connectors_own_error_is_the_flows() -> None:
     made = flow(source(look(), trouble="topic x: no rights"))
-    assert (made.state.word, made.state.error) == (Word.NEEDS_A_PERSON, "topic x: no rights")
+    assert (made.state.word, made.state.error) == (Word.ACTION_REQUIRED, "topic x: no rights")
 
 
 def test_why_nothing_newer_is_known_is_a_connectors_error_and_no_word() -> None:
@@ -259,7 +259,7 @@ def test_without_a_look_at_the_target_nothing_is_said_of_groups_there() -> None:
 
 def test_a_view_has_the_worst_state_of_its_flows() -> None:
     assert view().state.word is Word.UNKNOWN
-    assert view_of(NODE, everything(), 0.0).state.word is Word.NEEDS_A_PERSON
+    assert view_of(NODE, everything(), 0.0).state.word is Word.ACTION_REQUIRED
 
 
 def test_partitions_stay_in_their_places_from_view_to_view() -> None:

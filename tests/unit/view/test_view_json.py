@@ -22,7 +22,7 @@ def test_a_mirror_has_its_clusters_and_flows() -> None:
     assert (content["node"], content["made_at_ms"], content["state"]["word"]) == (
         "node-1",
         1_000_000,
-        "needs a person",
+        "action required",
     )
     assert {it["alias"]: it["answers"] for it in content["clusters"]} == {
         "a": True,
@@ -55,7 +55,7 @@ def test_topics_come_worst_first_and_by_pages() -> None:
 def test_a_topic_has_its_partitions_and_who_may_move() -> None:
     (flow,) = answer(Asked("a->b", "orders"))["flows"]
     worst = flow["partitions"]["items"][0]
-    assert (worst["partition"], worst["state"]["word"], worst["lag_records"]) == (7, "needs a person", 12)
+    assert (worst["partition"], worst["state"]["word"], worst["lag_records"]) == (7, "action required", 12)
     assert "raise max.message.bytes" in worst["state"]["error"]
     assert [it["name"] for it in flow["may_move"][0]["checks"]] == [
         "drained",

@@ -40,10 +40,10 @@ def lag_of(one: Situation) -> float | None:
 
 EXAMPLES = {
     "its topic is promoted": (situation(PROMOTED, None, nan), Word.PROMOTED),
-    "its connector failed": (situation(look(), "failed"), Word.NEEDS_A_PERSON),
+    "its connector failed": (situation(look(), "failed"), Word.ACTION_REQUIRED),
     "its connector is paused or stopped": (situation(look(), "stopped"), Word.PAUSED),
     "no report has been read for 10 s": (situation(FAILED, None, 10.1), Word.UNKNOWN),
-    "the task reports a failure": (situation(FAILED), Word.NEEDS_A_PERSON),
+    "the task reports a failure": (situation(FAILED), Word.ACTION_REQUIRED),
     "the task has not reported it": (situation(UNREPORTED), Word.UNKNOWN),
     "the task retries": (
         situation(look(reported={"state": PartitionState.RETRYING, "error": "away", "lag": 0})),
@@ -120,7 +120,7 @@ def test_an_error_without_lag_keeps_its_words() -> None:
 
 
 def test_the_worst_word_is_that_of_the_whole() -> None:
-    assert worst_of(Word) is Word.NEEDS_A_PERSON
+    assert worst_of(Word) is Word.ACTION_REQUIRED
     assert worst_of([Word.CAUGHT_UP, Word.PAUSED]) is Word.PAUSED
     assert worst_of([Word.CATCHING_UP, Word.UNKNOWN, Word.CAUGHT_UP]) is Word.UNKNOWN
     assert worst_of([]) is Word.UNKNOWN

@@ -34,7 +34,7 @@ Ask = Callable[[Mapping[str, str]], Json]
 
 _EVERY_S: Final = 1.0
 _STYLES: Final = {
-    "needs a person": "bold red",
+    "action required": "bold red",
     "stalled": "red",
     "retrying": "yellow",
     "falling behind": "yellow",

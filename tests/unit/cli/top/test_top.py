@@ -76,7 +76,7 @@ def driven(mirror: Mirror, steps: Callable[[Terminal], Awaitable[None]], flow: s
 
 def test_keys_choose_what_is_listed_worst_first() -> None:
     async def steps(terminal: Terminal) -> None:
-        assert "a->b  needs a person  lag unknown records" in terminal.head
+        assert "a->b  action required  lag unknown records" in terminal.head
         assert "no answer from archive" in terminal.head
         assert "53 topics" in terminal.head
         assert terminal.column("topic")[:2] == ["orders", "errors"]
