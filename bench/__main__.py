@@ -25,8 +25,8 @@ from bench.results import Results
 from bench.runner import Runner
 from bench.sides import Side
 from bench.workloads import NAMES
-from sparkmirror.clusters.jars import KAFKA_VERSION
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.java.jars import KAFKA_VERSION
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 _BATCH_BYTES = 128 << 10

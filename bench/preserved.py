@@ -15,11 +15,11 @@ from bench.bed import Bed, opened
 from bench.errors import BenchError
 from bench.sides import TARGET_ALIAS
 from sparkmirror.batches.producer import ProducerId
-from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
+from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.control_markers import ControlMarkers, Gap
-from sparkmirror.kafka.fencing import Fencing
+from sparkmirror.kafka.transactions.control_markers import ControlMarkers, Gap
+from sparkmirror.kafka.transactions.fencing import Fencing
 
 _BEGINNINGS: Final = ((1, 100_000_000), (4, 20_000_000))
 """Partitions, and the offsets of each."""

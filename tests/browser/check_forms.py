@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Browser, Page
 
 from sparkmirror.domain.connect import TargetState
-from sparkmirror.setup.plan.flow_plan_json import to_json
+from sparkmirror.plan.flow_plan_json import to_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
 from tests.browser.check_pages import Complaints

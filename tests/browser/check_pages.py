@@ -24,7 +24,7 @@ from sparkmirror.connect.rest.mirror_app import mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.metrics.looks import ConnectorLook
-from sparkmirror.setup.plan.flow_plan_json import to_json
+from sparkmirror.plan.flow_plan_json import to_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
 from tests.browser.chromium import chromium

@@ -14,7 +14,7 @@ from sparkmirror.copy.copy_loop import FENCED_PAUSE_S, CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader

@@ -14,11 +14,11 @@ from sparkmirror.batches.record_batch import OutgoingBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.batch_reader import BatchReader
-from sparkmirror.kafka.batch_writer import BatchWriter
-from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.transactions import new_producer_id
-from sparkmirror.kafka.wire import NO_TOPIC_ID
+from sparkmirror.kafka.data.batch_reader import BatchReader
+from sparkmirror.kafka.data.batch_writer import BatchWriter
+from sparkmirror.kafka.transactions.transaction_runs import new_producer_id
+from sparkmirror.kafka.wire.fetch import FetchedPartition
+from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
 from tests.support.batches import Rec, decode, encode
 from tests.support.broker_data import Keyed, numbered
 from tests.support.waiting import await_value

@@ -9,7 +9,7 @@ from kafka.protocol.consumer import FetchRequest
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.network import Transport
-from sparkmirror.kafka.transport import SocketNetwork
+from sparkmirror.kafka.net.transport import SocketNetwork
 
 _WRONG_EPOCH: Final = 4711
 

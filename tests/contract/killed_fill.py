@@ -10,14 +10,14 @@ from confluent_kafka.admin import NewTopic
 
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.copy.log_start_watch import LogStartWatch
-from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
-from sparkmirror.copy.preserved_tail import Bounds
+from sparkmirror.copy.preserve.log_start_watch import LogStartWatch
+from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
+from sparkmirror.copy.preserve.preserved_tail import Bounds
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.fencing import Fencing
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.transactions.fencing import Fencing
 from tests.support.broker_data import admin, append, keyed_of, numbered
 from tests.support.connections import connection
 from tests.support.waiting import await_value

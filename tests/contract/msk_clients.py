@@ -10,7 +10,7 @@ import pytest
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.network import Transport
-from sparkmirror.kafka.transport import SocketNetwork
+from sparkmirror.kafka.net.transport import SocketNetwork
 from tests.support.iam_front import ACCESS_KEY, MSK_HOST, SECRET_KEY, Verifier, iam_front
 from tests.support.secured_broker import FRONT, SecuredBroker
 

@@ -10,11 +10,19 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import GroupId
-from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import NONE
-from sparkmirror.kafka.group_coordinators import NOT_READY
-from sparkmirror.kafka.groups import Groups
-from sparkmirror.kafka.wire import INT32, NO_TAGS, Reader, array_size, null_string, request_header, string
+from sparkmirror.kafka.groups.consumer_groups import Groups
+from sparkmirror.kafka.groups.group_coordinators import NOT_READY
+from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.wire.error_codes import NONE
+from sparkmirror.kafka.wire.primitives import (
+    INT32,
+    NO_TAGS,
+    Reader,
+    array_size,
+    null_string,
+    request_header,
+    string,
+)
 from tests.support.broker_requests import asking
 from tests.support.waiting import await_value
 

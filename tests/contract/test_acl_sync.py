@@ -25,7 +25,7 @@ from sparkmirror.domain.acls import (
     ResourceType,
 )
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.policies.accounts import (
     CLIENT_ID,
     IP,

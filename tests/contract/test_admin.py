@@ -12,8 +12,8 @@ from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, Pat
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin import Admin
-from sparkmirror.kafka.error_codes import SECURITY_DISABLED
+from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.kafka.wire.error_codes import SECURITY_DISABLED
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType, ConfigSource
 from tests.contract.event_loop import WAIT_S, writing

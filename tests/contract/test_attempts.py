@@ -10,8 +10,8 @@ import pytest
 
 from sparkmirror.batches.record_batch import CONTROL, stamp
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
-from sparkmirror.kafka.topic_log import TopicWriter, read_topic
+from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
+from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.storage.attempts import KnownAttempts, Stage
 from tests.contract.copying import (
     ATTEMPTS,

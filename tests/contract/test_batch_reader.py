@@ -102,7 +102,7 @@ def test_without_budget_nothing_is_fetched(settings: ConsumerSettings) -> None:
 def test_busy_partition_and_quiet_partitions_do_not_wait_for_each_other(
     cluster: AnyCluster,
 ) -> None:
-    """That it is fetched alone is tested in tests/unit/kafka/test_batch_reader.py."""
+    """That it is fetched alone is tested in tests/unit/kafka/data/test_batch_reader.py."""
     partitions = [TopicPartition("contract.read-busy", number) for number in range(150)]
     busy, quiet = partitions[3], partitions[77]
     create_topic(cluster.bootstrap_servers, busy.topic, partitions=len(partitions))

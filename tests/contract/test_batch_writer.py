@@ -2,7 +2,7 @@
 
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka import error_codes
+from sparkmirror.kafka.wire import error_codes
 from tests.contract.event_loop import WAIT_S, batch_of, writing
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import create_topic, keyed_of, numbered

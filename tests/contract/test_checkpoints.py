@@ -15,8 +15,8 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import LAG_METADATA
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
-from sparkmirror.kafka.groups import Committed, Groups
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 from sparkmirror.storage.offset_sync_topic import RunSync

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from sparkmirror.clusters import ensure_jars, find_java, kafka_jars
 from sparkmirror.clusters.broker import BrokerJvm
-from sparkmirror.clusters.class_archive import ClassArchive
+from sparkmirror.java.class_archive import ClassArchive
 
 SHARED = "source: shared objects file (top)"
 """The note in -Xlog:class+load about a class from such an archive, as opposed to Java's own."""

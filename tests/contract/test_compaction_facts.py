@@ -12,9 +12,9 @@ from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import FetchedBatch
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin import Admin
-from sparkmirror.setup.plan.backlog import Backlog
-from sparkmirror.setup.plan.holes import estimated_holes
+from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.plan.backlog import Backlog
+from sparkmirror.plan.holes import estimated_holes
 from tests.memory.compaction import compact
 from tests.memory.server import MemoryServer
 from tests.support.any_cluster import AnyCluster

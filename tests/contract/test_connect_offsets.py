@@ -13,7 +13,7 @@ from sparkmirror.connect.topics.topic_checks import check_connect_topics
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.storage.positions import Position, read_positions
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, running
 from tests.support.broker_data import Keyed, append, create_topic, keyed

@@ -17,7 +17,7 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.net.connection import Connection
 from tests.support.connections import connection
 from tests.support.proxy import proxied
 

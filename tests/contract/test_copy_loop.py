@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
 from sparkmirror.storage.progress import PartitionProgress, PartitionState

@@ -16,7 +16,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSetting
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnLoop
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Wanted
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.positions import Position, position_record, read_positions

@@ -12,7 +12,7 @@ import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.cli.migrate.command import choose_flow
+from sparkmirror.cli.commands.migrate.command import choose_flow
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.clusters import LocalCluster
@@ -20,14 +20,14 @@ from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, Flow, TopicPartition
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.migrate.failing_back import Losses, TopicFailback
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.migrate.migrations_log import MigrationsLog
-from sparkmirror.migrate.parted_logs import KEPT_FROM
-from sparkmirror.migrate.promoting import TopicPromotion, Wanted
+from sparkmirror.migrate.promote.failback import Losses, TopicFailback
+from sparkmirror.migrate.promote.failback_steps import FailbackRollback, TopicsFailback
+from sparkmirror.migrate.promote.parted_logs import KEPT_FROM
+from sparkmirror.migrate.promote.promotion import TopicPromotion, Wanted
 from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import StepState
-from sparkmirror.migrate.topic_failbacks import FailbackRollback, TopicsFailback
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.failbacks import Failback, failback_record

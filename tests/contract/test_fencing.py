@@ -8,8 +8,8 @@ from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, NONE
-from sparkmirror.kafka.fencing import Claim, Fencing
+from sparkmirror.kafka.transactions.fencing import Claim, Fencing
+from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH, NONE
 from tests.contract.event_loop import batch_of
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import create_topic, numbered

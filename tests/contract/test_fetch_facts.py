@@ -10,9 +10,9 @@ from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.record_batch import CONTROL, TRANSACTIONAL, FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka import error_codes, fetch
-from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchSession
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.wire import error_codes, fetch
+from sparkmirror.kafka.wire.fetch import FetchedPartition, FetchPosition, FetchSession
 from tests.contract.event_loop import batch_of
 from tests.support.any_cluster import AnyCluster
 from tests.support.batches import decode

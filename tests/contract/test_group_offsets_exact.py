@@ -13,7 +13,7 @@ import pytest
 from sparkmirror.copy.copy_plan import OffsetSyncPlan
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
-from sparkmirror.kafka.groups import Committed, Groups
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.metrics.readings import CheckpointReading
 from sparkmirror.offsets.wire_records import Checkpoint
 from sparkmirror.storage.progress import PartitionProgress

@@ -12,9 +12,9 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.admin.tried_rights import is_denied
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.groups import Committed, Groups, Offsets
-from sparkmirror.kafka.tried_rights import is_denied
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups, Offsets
 from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.status.group_watch import GroupWatch
 from tests.contract.checkpointing import checkpointing, flow_between

@@ -15,8 +15,8 @@ from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.groups import Committed, Groups
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from sparkmirror.storage.offset_sync_topic import RunSync
 from tests.contract.streams_member import streaming

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Final
 
 from sparkmirror.clusters import find_java
-from sparkmirror.clusters.jars import ensure_jars, kafka_jars
 from sparkmirror.config.jaas import JaasEntry, parse_jaas
+from sparkmirror.java.jars import ensure_jars, kafka_jars
 
 _PROGRAM: Final = Path(__file__).with_name("JaasOptions.java")
 _FAST_START: Final = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")

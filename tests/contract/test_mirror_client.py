@@ -16,7 +16,7 @@ from sparkmirror.client.mirror_client import OffsetAndMetadata
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
 from tests.support.broker_data import create_topic
 from tests.support.connections import connection

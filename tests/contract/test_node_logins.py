@@ -11,7 +11,7 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.domain.errors import AuthenticationError
-from sparkmirror.kafka.worker_group import GroupOptions, WorkerGroup
+from sparkmirror.kafka.groups.worker_group import GroupOptions, WorkerGroup
 from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows
 from tests.support.secured_broker import SecuredBroker, add_scram_users, login
 from tests.support.waiting import await_value

@@ -13,8 +13,8 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Round, Wanted
-from sparkmirror.kafka import fetch
-from sparkmirror.kafka.partition_reader import SpanReader
+from sparkmirror.kafka.data.partition_reader import SpanReader
+from sparkmirror.kafka.wire import fetch
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
 from tests.support.batches import NOW_MS

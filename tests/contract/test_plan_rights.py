@@ -13,7 +13,7 @@ from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.rights import CLUSTER_NAME
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from tests.support.broker_data import create_topic
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION

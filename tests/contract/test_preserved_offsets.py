@@ -16,20 +16,20 @@ from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.copy.claims import transactional_id_of
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
-from sparkmirror.copy.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
-from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
+from sparkmirror.copy.preserve.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
+from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
+from sparkmirror.copy.resume.claims import transactional_id_of
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError, FencedError, RetriableError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import IncidentKind
 from sparkmirror.domain.preserving import OnMismatch, Preserving
-from sparkmirror.kafka.bulk_markers import Bulk, coordinator_epoch, write_markers
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.control_markers import ControlMarkers, Gap
-from sparkmirror.kafka.fencing import Fencing
-from sparkmirror.kafka.offsets import EARLIEST, list_offsets
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, list_offsets
+from sparkmirror.kafka.transactions.bulk_markers import Bulk, coordinator_epoch, write_markers
+from sparkmirror.kafka.transactions.control_markers import ControlMarkers, Gap
+from sparkmirror.kafka.transactions.fencing import Fencing
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.positions import Position

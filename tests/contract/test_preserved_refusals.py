@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.copy.copy_plan import TaskPlan
-from sparkmirror.copy.preserved_start import Beginning, PreservedStarts
+from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.ids import TopicPartition
 from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.contract.test_preserved_offsets import await_same, ends, plan_of

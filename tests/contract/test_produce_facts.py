@@ -16,7 +16,7 @@ from sparkmirror.batches.record_batch import (
     stamp,
 )
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka import error_codes, produce
+from sparkmirror.kafka.wire import error_codes, produce
 from tests.contract.event_loop import batch_of
 from tests.support.any_cluster import AnyCluster
 from tests.support.batches import Rec, decode, encode

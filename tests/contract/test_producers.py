@@ -6,7 +6,7 @@ from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.producers import last_written, unreplicated_records
+from sparkmirror.kafka.transactions.known_producers import last_written, unreplicated_records
 from tests.contract.event_loop import writing
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import create_topic, numbered

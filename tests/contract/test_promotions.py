@@ -16,8 +16,8 @@ import pytest
 from sparkmirror.batches.filler import filler_batch
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
+from sparkmirror.cli.commands.migrate.command import choose_flow
 from sparkmirror.cli.main import main
-from sparkmirror.cli.migrate.command import choose_flow
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.copy.copy_plan import TaskPlan
@@ -25,14 +25,14 @@ from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import FencedError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
-from sparkmirror.kafka.fencing import Claim, Fencing
-from sparkmirror.kafka.single_batches import produce_batches
+from sparkmirror.kafka.data.single_batches import produce_batches
+from sparkmirror.kafka.transactions.fencing import Claim, Fencing
+from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.migrate.migrations_log import MigrationsLog
-from sparkmirror.migrate.promoting import TopicPromotion, Wanted
+from sparkmirror.migrate.promote.promotion import TopicPromotion, Wanted
+from sparkmirror.migrate.promote.promotion_steps import PromotionRollback, TopicsPromotion
 from sparkmirror.migrate.run import MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import StepState
-from sparkmirror.migrate.topic_promotions import PromotionRollback, TopicsPromotion
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import fencing_id, owner_of
 from sparkmirror.storage.progress import PartitionProgress, PartitionState

@@ -11,19 +11,19 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
+from sparkmirror.cli.commands.migrate.command import choose_flow
 from sparkmirror.cli.main import main
-from sparkmirror.cli.migrate.command import choose_flow
 from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.incidents import OnTopicRecreated, Reactions
 from sparkmirror.domain.preserving import OnGap, Preserving
-from sparkmirror.kafka.groups import Committed, Groups
-from sparkmirror.migrate.promoting import Wanted
-from sparkmirror.migrate.remaking import Accepted, TopicRemaking
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
+from sparkmirror.migrate.promote.promotion import Wanted
+from sparkmirror.migrate.remake.remake import Accepted, TopicRemaking
+from sparkmirror.migrate.remake.remake_steps import TopicRemake
 from sparkmirror.migrate.run import MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import Step, StepState, are_done
-from sparkmirror.migrate.topic_remakes import TopicRemake
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import read_migrations

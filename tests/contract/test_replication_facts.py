@@ -10,14 +10,14 @@ from confluent_kafka.admin import NewTopic
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.admin.metadata import request_metadata
+from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
+from sparkmirror.kafka.wire.error_codes import (
     NONE,
     NOT_LEADER_OR_FOLLOWER,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     REQUEST_TIMED_OUT,
 )
-from sparkmirror.kafka.metadata import request_metadata
-from sparkmirror.kafka.offsets import LATEST, list_offsets
 from tests.contract.event_loop import batch_of
 from tests.support.broker_data import admin, numbered
 from tests.support.broker_requests import Asker, asking

@@ -14,7 +14,7 @@ from sparkmirror.batches.producer import ProducerState
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
+from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored

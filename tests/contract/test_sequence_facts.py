@@ -8,7 +8,7 @@ import pytest
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
+from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER
 from tests.contract.event_loop import batch_of
 from tests.support.any_cluster import AnyCluster
 from tests.support.batches import NOW_MS, Rec, encode

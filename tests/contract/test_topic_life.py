@@ -16,7 +16,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flo
 from sparkmirror.connectors.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.connectors.source import remote_topic
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync, read_missed

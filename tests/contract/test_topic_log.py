@@ -12,7 +12,7 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.kafka.topic_log import TopicTail, TopicWriter, read_topic
+from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter, read_topic
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import append, create_topic, delete_records, keyed, numbered, records, topics
 from tests.support.connections import connection

@@ -22,9 +22,9 @@ from sparkmirror.copy.copy_plan import TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, Reactions
-from sparkmirror.kafka.offsets import LATEST, require_offsets
-from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.kafka.transactions import fence
+from sparkmirror.kafka.data.partition_offsets import LATEST, require_offsets
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.transactions.transaction_runs import fence
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from tests.contract.copying import (
     ATTEMPTS,

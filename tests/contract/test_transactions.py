@@ -31,17 +31,17 @@ from sparkmirror.domain.errors import (
     UnclearTransactionError,
 )
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.kafka import produce
-from sparkmirror.kafka.cluster_survey import survey
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.admin.cluster_survey import survey
+from sparkmirror.kafka.admin.metadata import request_metadata
+from sparkmirror.kafka.transactions.fencing import FENCING_IDS, Fencing
+from sparkmirror.kafka.transactions.transaction_runs import Transactions, fence
+from sparkmirror.kafka.wire import produce
+from sparkmirror.kafka.wire.error_codes import (
     INVALID_PRODUCER_EPOCH,
     NONE,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from sparkmirror.kafka.fencing import FENCING_IDS, Fencing
-from sparkmirror.kafka.metadata import request_metadata
-from sparkmirror.kafka.transactions import Transactions, fence
 from tests.contract.event_loop import batch_of
 from tests.contract.transaction_version import finalize
 from tests.memory.server import serving

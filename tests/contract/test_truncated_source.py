@@ -10,9 +10,9 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
+from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.metadata import request_metadata
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, ProgressReports, running

@@ -21,12 +21,12 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.leader_election import Assignment, Candidate, elect
-from sparkmirror.kafka import group_wire
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.error_codes import NONE, REBALANCE_IN_PROGRESS
-from sparkmirror.kafka.group_wire import MEMBER_ID_REQUIRED, Joined, MemberIdentity
-from sparkmirror.kafka.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
+from sparkmirror.kafka.groups import membership_requests as group_wire
+from sparkmirror.kafka.groups.membership_requests import MEMBER_ID_REQUIRED, Joined, MemberIdentity
+from sparkmirror.kafka.groups.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
+from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.wire.error_codes import NONE, REBALANCE_IN_PROGRESS
 from tests.support.acls import create_acls
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import admin, create_topic
@@ -343,7 +343,7 @@ def watched_for_two_leaders(before: Node, after: Node) -> Iterator[list[float]]:
 FROZEN: Final = """
 import sys, time
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.kafka.worker_group import GroupOptions, WorkerGroup
+from sparkmirror.kafka.groups.worker_group import GroupOptions, WorkerGroup
 host, port, group, session_s, beat_s = sys.argv[1:]
 options = GroupOptions(group, float(session_s), float(beat_s))
 node = WorkerGroup(ConnectionSettings(((host, int(port)),)), options, "http://frozen:8083/", lambda _: None)

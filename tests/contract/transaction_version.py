@@ -4,8 +4,8 @@ from typing import Final
 
 from kafka.protocol.admin import UpdateFeaturesRequest, UpdateFeaturesResponse
 
-from sparkmirror.kafka.error_codes import NONE
-from sparkmirror.kafka.transactions import Transactions
+from sparkmirror.kafka.transactions.transaction_runs import Transactions
+from sparkmirror.kafka.wire.error_codes import NONE
 from tests.support.broker_requests import Asker
 from tests.support.waiting import await_value
 

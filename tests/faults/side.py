@@ -14,7 +14,7 @@ from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, AlterCl
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.connection import Connection
+from sparkmirror.kafka.net.connection import Connection
 from tests.support.broker_data import admin, config, configure
 from tests.support.connections import connection
 from tests.support.freezing import frozen

@@ -9,7 +9,7 @@ import psutil
 from tests.support.mirror import Mirror
 
 _EXECUTOR = "CoarseGrainedExecutorBackend"
-_DAEMON = "sparkmirror.copy.worker_daemon"
+_DAEMON = "sparkmirror.copy.task.worker_daemon"
 
 
 class SparkProcesses(NamedTuple):

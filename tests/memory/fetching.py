@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from kafka.protocol.consumer import FetchResponse
 
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.wire.error_codes import (
     FENCED_LEADER_EPOCH,
     NONE,
     NOT_LEADER_OR_FOLLOWER,

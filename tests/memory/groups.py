@@ -14,7 +14,7 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorResponse
 
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.wire.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
     ILLEGAL_GENERATION,
     NONE,

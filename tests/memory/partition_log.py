@@ -15,7 +15,7 @@ from sparkmirror.batches.record_batch import (
     iterate_batches,
 )
 from sparkmirror.domain.errors import CorruptBatchError
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.wire.error_codes import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
     INVALID_TIMESTAMP,

@@ -7,7 +7,7 @@ from collections import deque
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, BatchHeader
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER
+from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH, NONE, OUT_OF_ORDER_SEQUENCE_NUMBER
 
 BATCHES_KEPT: Final = 5
 EXPIRATION_MS: Final = 24 * 3_600_000

@@ -7,7 +7,7 @@ from kafka.protocol.producer import ProduceResponse
 from sparkmirror.batches.record_batch import TRANSACTIONAL, BatchHeader, iterate_batches
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.wire.error_codes import (
     NONE,
     NOT_ENOUGH_REPLICAS_AFTER_APPEND,
     NOT_LEADER_OR_FOLLOWER,

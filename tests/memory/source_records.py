@@ -8,7 +8,7 @@ from typing import Final
 
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID, TRANSACTIONAL
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import NONE
+from sparkmirror.kafka.wire.error_codes import NONE
 from tests.memory import compaction
 from tests.memory.cluster import MemoryCluster
 from tests.memory.committed import decoded

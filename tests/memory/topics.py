@@ -17,7 +17,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetForLeaderEpochResponse
 from kafka.protocol.metadata import MetadataResponse
 
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.wire.error_codes import (
     FENCED_LEADER_EPOCH,
     LEADER_NOT_AVAILABLE,
     NONE,

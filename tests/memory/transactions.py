@@ -17,7 +17,7 @@ from kafka.protocol.producer import (
 
 from sparkmirror.batches.record_batch import BatchHeader
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.wire.error_codes import (
     CONCURRENT_TRANSACTIONS,
     INVALID_PRODUCER_EPOCH,
     INVALID_PRODUCER_ID_MAPPING,

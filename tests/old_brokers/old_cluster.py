@@ -14,11 +14,11 @@ import confluent_kafka as confluent
 import javaproperties
 from confluent_kafka.admin import AdminClient
 
-from sparkmirror.clusters.folders import cache_folder, locked
-from sparkmirror.clusters.ivy import Ivy, Module
-from sparkmirror.clusters.java import find_java
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.clusters.processes import start_process
+from sparkmirror.java.find_java import find_java
+from sparkmirror.java.folders import cache_folder, locked
+from sparkmirror.java.ivy import Ivy, Module
 from tests.support.secured_broker import LOGIN_PASSWORD, USER, quoted
 from tests.support.waiting import await_value
 

@@ -10,12 +10,12 @@ import psutil
 from pyspark import SparkStageInfo
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.copy.copy_job import CopyJob
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
-from sparkmirror.copy.outcomes import EndReason, Outcome
+from sparkmirror.copy.task.copy_job import CopyJob
+from sparkmirror.copy.task.outcomes import EndReason, Outcome
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.spark.driver_jvm import OwnJvm
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.positions import read_positions

@@ -10,8 +10,8 @@ import javaproperties
 import psutil
 import pyspark
 
-from sparkmirror.clusters.java import find_java
 from sparkmirror.clusters.processes import start_process
+from sparkmirror.java.find_java import find_java
 from tests.support.waiting import await_value
 
 _HOME: Final = Path(pyspark.__file__).parent

@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 from sparkmirror.copy.copy_plan import TaskPlan
-from sparkmirror.copy.outcomes import EndReason
+from sparkmirror.copy.task.outcomes import EndReason
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.spark.executors import JobStatus
 from sparkmirror.storage.progress import JobEpoch, PartitionState

@@ -12,8 +12,8 @@ import psutil
 import pyarrow as pa
 import pyspark
 
-from sparkmirror.copy.outcomes import SCHEMA as OUTCOMES
-from sparkmirror.copy.outcomes import EndReason, Outcome
+from sparkmirror.copy.task.outcomes import SCHEMA as OUTCOMES
+from sparkmirror.copy.task.outcomes import EndReason, Outcome
 from sparkmirror.spark.bare_session import bare_session
 from sparkmirror.spark.session import Session
 from tests.spark.running_job import PASSWORD, own_jvm
@@ -58,7 +58,7 @@ def test_python_workers_are_ready_after_the_first_job(session: Session) -> None:
         for process in psutil.process_iter(["ppid", "cmdline"])
         if process.info["ppid"] == own_jvm(session).process.pid
     ]
-    assert any("sparkmirror.copy.worker_daemon" in command for command in started)
+    assert any("sparkmirror.copy.task.worker_daemon" in command for command in started)
 
 
 def test_task_imports_pyspark_from_its_zip_and_no_pandas(session: Session) -> None:

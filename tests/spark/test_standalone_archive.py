@@ -15,7 +15,7 @@ from sparkmirror.spark.shipping import own_archive
 
 SPARKS_OWN: Final = sorted(map(str, Path(pyspark.__file__).parent.glob("python/lib/*.zip")))
 IMPORTED_BY_TASKS: Final = (
-    "sparkmirror.copy.worker_daemon",
+    "sparkmirror.copy.task.worker_daemon",
     "sparkmirror.copy.copy_loop",
     "sparkmirror.verify.job",
 )

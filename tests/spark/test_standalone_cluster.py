@@ -71,7 +71,9 @@ class StandaloneMirror:
     def pythons(self, worker: SparkNode) -> list[psutil.Process]:
         """List the Python daemons and their forks on a Spark worker."""
         return [
-            process for process in worker.processes() if "sparkmirror.copy.worker_daemon" in _words(process)
+            process
+            for process in worker.processes()
+            if "sparkmirror.copy.task.worker_daemon" in _words(process)
         ]
 
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from sparkmirror.domain.acls import AclBinding, AclOperation, PatternType
 from sparkmirror.domain.rights import Right, grant_command
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from tests.support.connections import connection
 from tests.support.rights_page import Side, binding
 from tests.support.secured_broker import USER, SecuredBroker, secured_broker

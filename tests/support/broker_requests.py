@@ -9,11 +9,11 @@ from typing import Any, Final
 from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka import fetch, produce
-from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.fetch import FetchedPartition, FetchPosition, FetchResponse, FetchSession
-from sparkmirror.kafka.metadata import request_metadata
-from sparkmirror.kafka.produce import ProducedPartition, ProduceResponse
+from sparkmirror.kafka.admin.metadata import request_metadata
+from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.wire import fetch, produce
+from sparkmirror.kafka.wire.fetch import FetchedPartition, FetchPosition, FetchResponse, FetchSession
+from sparkmirror.kafka.wire.produce import ProducedPartition, ProduceResponse
 from tests.support.any_cluster import AnyCluster
 from tests.support.connections import connection
 from tests.support.waiting import await_value

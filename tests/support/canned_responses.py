@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.wire import INT32
+from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.wire.primitives import INT32
 
 NAME = "there"
 

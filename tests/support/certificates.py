@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import (
 )
 from cryptography.x509.oid import NameOID
 
-from sparkmirror.clusters.java import find_java
+from sparkmirror.java.find_java import find_java
 
 PASSWORD: Final = "store, password"
 KEY_PASSWORD: Final = "key = password"

@@ -3,7 +3,7 @@
 from typing import Final
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.setup.plan.flow_plan import (
+from sparkmirror.plan.flow_plan import (
     Action,
     Change,
     Finding,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 from contextlib import closing
 from typing import Final
 
-from sparkmirror.cli.demo.watch import has_reached
+from sparkmirror.cli.commands.demo.watch import has_reached
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader, progress_topic

@@ -22,7 +22,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.rights import ANONYMOUS
-from sparkmirror.kafka.transport import SocketNetwork
+from sparkmirror.kafka.net.transport import SocketNetwork
 from tests.support.certificates import PASSWORD, Identity, authority, issued, write
 from tests.support.iam_front import MSK_HOST
 

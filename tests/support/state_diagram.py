@@ -8,7 +8,7 @@ from typing import Final
 
 from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_states import TABLE
-from sparkmirror.kafka.partition_queue import PHASES, QueuePhase
+from sparkmirror.kafka.data.partition_queue import PHASES, QueuePhase
 
 DESIGN: Final = Path(__file__).parents[2] / "docs" / "DESIGN.md"
 Moves = Iterable[tuple[Enum, str, Enum]]

@@ -15,10 +15,10 @@ import javaproperties
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.clusters.ivy import Ivy, Module
-from sparkmirror.clusters.jars import KAFKA_VERSION
-from sparkmirror.clusters.java import find_java
 from sparkmirror.clusters.ports import HOST, ReservedPort
+from sparkmirror.java.find_java import find_java
+from sparkmirror.java.ivy import Ivy, Module
+from sparkmirror.java.jars import KAFKA_VERSION
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import serving, settings
 from tests.support.waiting import await_value

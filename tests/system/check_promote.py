@@ -17,7 +17,7 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.promotions import (
     Promotion,

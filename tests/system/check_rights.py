@@ -18,7 +18,7 @@ from sparkmirror.cli.main import main
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.acls import AclBinding, AclOperation
 from sparkmirror.domain.rights import Right, grant_command
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from tests.support.broker_data import append, configure, create_topic, delete_topic, grow, numbered, topics
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION, running_mirror

@@ -5,10 +5,10 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from sparkmirror.clusters.folders import cache_folder, locked
-from sparkmirror.clusters.ivy import Ivy, Module
-from sparkmirror.clusters.jars import KAFKA_VERSION
-from sparkmirror.clusters.java import find_java
+from sparkmirror.java.find_java import find_java
+from sparkmirror.java.folders import cache_folder, locked
+from sparkmirror.java.ivy import Ivy, Module
+from sparkmirror.java.jars import KAFKA_VERSION
 
 TIMEOUT_S: Final = 120.0
 _FAST_START: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")

@@ -16,7 +16,7 @@ import javaproperties
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record
 from tests.support import broker_data
 from tests.support.batches import Rec

@@ -10,7 +10,7 @@ from typing import Final
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.groups import Committed, Groups
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.offsets.wire_records import Checkpoint
 from tests.support.broker_data import append, create_topic, latest, numbered, records
 from tests.support.connections import connection

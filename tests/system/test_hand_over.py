@@ -22,7 +22,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.clusters.processes import start_process
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
 from sparkmirror.view.groups import groups_of

@@ -14,7 +14,7 @@ from sparkmirror.domain.connect import NotLeaderError, TargetState
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import ConnectorLook, VerifiedRow, VerifyLook
-from sparkmirror.setup.plan.flow_plan_json import to_json
+from sparkmirror.plan.flow_plan_json import to_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
 from tests.support.flow_plans import PLAN

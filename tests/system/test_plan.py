@@ -13,8 +13,8 @@ from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.ids import Alias
+from sparkmirror.plan.without_position import begins_anew, begun_anew
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.plan.begun_anew import begins_anew, begun_anew
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics
 from tests.support.broker_data import append, config, configure, create_topic, grow, numbered, topics

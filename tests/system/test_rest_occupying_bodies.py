@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from sparkmirror.cli.worker import SWITCH_INTERVAL_S
+from sparkmirror.cli.commands.worker import SWITCH_INTERVAL_S
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_serving import serving
 from tests.system.occupying_bodies import BODIES, CHANGES, CONFIG, JSON, MIB, changing_requests, validated

@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from tests.support.acls import acls, create_acls
 from tests.support.broker_data import (
     append,

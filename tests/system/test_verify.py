@@ -16,7 +16,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.storage.events import events_topic, parse_event
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.verified import Verified as Compared

@@ -9,9 +9,9 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.group_wire import members_of
-from sparkmirror.kafka.worker_group import GroupOptions, Membership, WorkerGroup
+from sparkmirror.kafka.groups.membership_requests import members_of
+from sparkmirror.kafka.groups.worker_group import GroupOptions, Membership, WorkerGroup
+from sparkmirror.kafka.net.connection import Connection
 from tests.support.mirror import START_TIMEOUT_S
 from tests.support.waiting import await_value
 from tests.system.java_mm2 import ConnectWorker, connect_worker

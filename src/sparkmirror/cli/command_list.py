@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 class Command(NamedTuple):
     module: str
-    """Below `sparkmirror.cli`."""
+    """Below `sparkmirror.cli.commands`."""
     help: str
 
 

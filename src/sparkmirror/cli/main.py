@@ -15,7 +15,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         import_module("sparkmirror.cli.process").escape_unencodable(sys.stdout, sys.stderr)
         return int(
-            import_module("sparkmirror.cli.commands").run_command(sys.argv[1:] if argv is None else argv)
+            import_module("sparkmirror.cli.command_runner").run_command(
+                sys.argv[1:] if argv is None else argv
+            )
         )
     except KeyboardInterrupt:
         sys.stderr.write("sparkmirror: interrupted\n")

@@ -7,7 +7,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from sparkmirror.clusters.java import find_java
 from sparkmirror.config.conversion import forms
 from sparkmirror.config.conversion.mirror_maker_properties import mirror_maker_properties
 from sparkmirror.config.conversion.model import Remarks
@@ -18,6 +17,7 @@ from sparkmirror.config.properties import Properties, parse_properties, read_tex
 from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.connectors.rings import RingFlow, check_rings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.java.find_java import find_java
 
 _log = logging.getLogger(__name__)
 

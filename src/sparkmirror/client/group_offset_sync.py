@@ -14,9 +14,9 @@ from sparkmirror.config.client_layers import mirror_client
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import DisconnectedError, KafkaError
 from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.kafka.groups import Groups, offsets_at
+from sparkmirror.kafka.groups.consumer_groups import Groups, offsets_at
 from sparkmirror.kafka.retries import Retries
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, offsets_to_write
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 

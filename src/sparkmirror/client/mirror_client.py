@@ -12,8 +12,8 @@ from sparkmirror.config.client_layers import mirror_client
 from sparkmirror.config.plugin_points import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin import Admin
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.policies.replication import NO_HOPS, hops, sources
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 

@@ -14,12 +14,12 @@ from types import TracebackType
 from typing import Self
 
 from sparkmirror.clusters.broker import Broker, BrokerJvm
-from sparkmirror.clusters.class_archive import ClassArchive
 from sparkmirror.clusters.cluster_state import ClusterSpec, ClusterState
-from sparkmirror.clusters.jars import ensure_jars, kafka_jars
-from sparkmirror.clusters.java import find_java
 from sparkmirror.clusters.ports import ReservedPort
 from sparkmirror.domain.errors import ClusterStartError
+from sparkmirror.java.class_archive import ClassArchive
+from sparkmirror.java.find_java import find_java
+from sparkmirror.java.jars import ensure_jars, kafka_jars
 
 Progress = Callable[[str], None]
 _START_TIMEOUT_S = 90.0

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from sparkmirror.clusters.cluster_state import STATE_FILE, ClusterSpec
-from sparkmirror.clusters.folders import cache_folder, locked
 from sparkmirror.clusters.local import LocalCluster, Progress, start_clusters
 from sparkmirror.domain.errors import ClusterStartError
+from sparkmirror.java.folders import cache_folder, locked
 
 
 @dataclass(frozen=True, slots=True)

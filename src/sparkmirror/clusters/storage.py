@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 from uuid import uuid4
 
-from sparkmirror.clusters.jars import KAFKA_VERSION
+from sparkmirror.java.jars import KAFKA_VERSION
 
 _META: Final = "meta.properties"
 _BOOTSTRAP: Final = "bootstrap.checkpoint"

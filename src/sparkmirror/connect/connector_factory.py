@@ -12,8 +12,8 @@ from sparkmirror.connectors.connector_settings import mirror_source_enabled
 from sparkmirror.connectors.flow_settings import checkpoint_config, heartbeat_config
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, IdleRun, SourceRun
-from sparkmirror.setup.plan.flow_plan import FlowPlan
-from sparkmirror.setup.plan.flow_planning import plan_source
+from sparkmirror.plan.flow_plan import FlowPlan
+from sparkmirror.plan.flow_planning import plan_source
 from sparkmirror.spark.session import Session
 
 

@@ -36,8 +36,8 @@ from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.leader_election import Membership
 from sparkmirror.metrics.looks import VerifyLook
 from sparkmirror.mirror.verifying import Verifying
-from sparkmirror.setup.plan.flow_plan import FlowPlan
-from sparkmirror.setup.plan.flow_plan_json import to_json
+from sparkmirror.plan.flow_plan import FlowPlan
+from sparkmirror.plan.flow_plan_json import to_json
 
 _log = logging.getLogger(__name__)
 

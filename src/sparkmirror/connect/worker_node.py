@@ -27,9 +27,9 @@ from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.connect import ConnectError, NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.leader_election import Membership
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.worker_group import WorkerGroup
+from sparkmirror.kafka.groups.worker_group import WorkerGroup
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
 from sparkmirror.policies.admin_writes import TopicCreation

@@ -17,7 +17,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, TopicExistsError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
 from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.dead_letters import dead_letters_topic

@@ -12,7 +12,7 @@ from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Event
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, SparkmirrorError
 from sparkmirror.domain.incidents import OnBadBatch
-from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.storage.dead_letters import DeadLetter
 
 

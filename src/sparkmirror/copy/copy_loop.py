@@ -13,7 +13,7 @@ from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import PositionRead, TransactionLost
 from sparkmirror.copy.task_state import TaskState
-from sparkmirror.copy.transaction_cycle import TransactionCycle
+from sparkmirror.copy.transactions.transaction_cycle import TransactionCycle
 from sparkmirror.policies.rate_limits import RateLimits
 
 _REPORT_INTERVAL_S = 1.0

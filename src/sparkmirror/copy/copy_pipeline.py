@@ -13,20 +13,20 @@ from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.cycles import CycleError, UnknownWriterError
 from sparkmirror.batches.record_batch import OutgoingBatch, writers
 from sparkmirror.copy import partition_events as events
-from sparkmirror.copy.attempt_writes import AttemptWrites
 from sparkmirror.copy.bad_batches import BadBatches
 from sparkmirror.copy.buffer import Buffer
-from sparkmirror.copy.claims import Claims
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.copy_rules import copy_rules
 from sparkmirror.copy.copy_state import Phase, is_undisturbed
 from sparkmirror.copy.cycle_detection import CycleDetection
-from sparkmirror.copy.gap_filling import GapFilling
-from sparkmirror.copy.leader_change_check import LeaderChangeCheck, Missing
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
 from sparkmirror.copy.partition_lookups import PartitionLookups, resumptions
 from sparkmirror.copy.partition_states import step
+from sparkmirror.copy.preserve.gap_filling import GapFilling
+from sparkmirror.copy.resume.attempt_writes import AttemptWrites
+from sparkmirror.copy.resume.claims import Claims
+from sparkmirror.copy.resume.leader_change_check import LeaderChangeCheck, Missing
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle
 from sparkmirror.domain.errors import CorruptBatchError, FencedError, SparkmirrorError
@@ -38,10 +38,10 @@ from sparkmirror.domain.incidents import (
     offset_mismatch,
     target_overwritten,
 )
-from sparkmirror.kafka.batch_reader import BatchReader
-from sparkmirror.kafka.batch_writer import BatchWriter
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH, name_of
-from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.kafka.data.batch_reader import BatchReader
+from sparkmirror.kafka.data.batch_writer import BatchWriter
+from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH, name_of
+from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.storage.progress import TaskLoad
 

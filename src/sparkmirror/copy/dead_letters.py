@@ -9,14 +9,14 @@ from contextlib import closing
 
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.wire.error_codes import (
     BAD_BATCH,
     INVALID_RECORD,
     INVALID_TIMESTAMP,
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
 )
-from sparkmirror.kafka.topic_log import TopicWriter
 from sparkmirror.storage.dead_letters import DeadLetter, dead_letters_topic
 
 _LIMIT = "raise max.message.bytes of {topic} on {cluster}"

@@ -24,7 +24,7 @@ from sparkmirror.domain.errors import FencedError, SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind, target_truncated
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
-from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionState
 

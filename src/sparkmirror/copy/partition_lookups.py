@@ -9,7 +9,6 @@ import random
 from collections.abc import Callable, Collection, Coroutine, Mapping
 
 from sparkmirror.batches.batch_copying import CopyRules
-from sparkmirror.copy.claims import Claims
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import (
@@ -23,12 +22,13 @@ from sparkmirror.copy.partition_events import (
     WritersKnown,
 )
 from sparkmirror.copy.partition_states import UNREACHABLE, USER_NEEDED
-from sparkmirror.copy.preserved_resume import PreservedResume
-from sparkmirror.copy.preserved_start import PreservedStarts
-from sparkmirror.copy.resume import Resumption
-from sparkmirror.copy.succession import Succession
+from sparkmirror.copy.preserve.preserved_resume import PreservedResume
+from sparkmirror.copy.preserve.preserved_start import PreservedStarts
+from sparkmirror.copy.preserve.translated_resume import TranslatedResume
+from sparkmirror.copy.resume.claims import Claims
+from sparkmirror.copy.resume.resumption import Resumption
+from sparkmirror.copy.resume.succession import Succession
 from sparkmirror.copy.task_state import TaskState
-from sparkmirror.copy.translated_resume import TranslatedResume
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.positions import Position

@@ -19,8 +19,8 @@ from sparkmirror.copy.copy_state import CopyState, Phase
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.topic_log import TopicWriter
-from sparkmirror.kafka.transport import network_of
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
 from sparkmirror.offsets.wire_records import OffsetSync

@@ -24,9 +24,9 @@ from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.group_translations import translation_of
 from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
-from sparkmirror.kafka.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
-from sparkmirror.kafka.groups import Groups, Offsets, offsets_at
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.groups.consumer_groups import Groups, Offsets, offsets_at
+from sparkmirror.kafka.wire.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
 from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
 from sparkmirror.offsets.resolution import ResolveOffsets

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from sparkmirror.connectors.flow_settings import CheckpointConfig
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 

@@ -13,9 +13,9 @@ from sparkmirror.groups.explained_lookups import looked_up
 from sparkmirror.groups.flow_histories import FlowHistories
 from sparkmirror.groups.group_explanation import GroupFacts, GroupThere, PartitionFacts
 from sparkmirror.groups.offset_resolver import Wanted
-from sparkmirror.kafka.error_codes import unless_missing
-from sparkmirror.kafka.groups import Groups
-from sparkmirror.kafka.offsets import LATEST, list_offsets
+from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
+from sparkmirror.kafka.groups.consumer_groups import Groups
+from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 

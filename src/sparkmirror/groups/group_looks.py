@@ -13,7 +13,7 @@ from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterp
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.group_explanation import Translation
-from sparkmirror.kafka.groups import Offsets
+from sparkmirror.kafka.groups.consumer_groups import Offsets
 from sparkmirror.metrics.looks import GroupPartitionLook, GroupsLook
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.translation import SyncHistory

@@ -6,7 +6,7 @@ from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterp
 from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Wanted
-from sparkmirror.kafka.groups import Offsets
+from sparkmirror.kafka.groups.consumer_groups import Offsets
 from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.resolution import ResolveOffsets

@@ -15,7 +15,7 @@ from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, CorruptBatchError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.partition_reader import SpanReader
+from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.offsets.offset_runs import Gap, Known
 from sparkmirror.offsets.resolution import resolve
 from sparkmirror.offsets.translation import SyncHistory

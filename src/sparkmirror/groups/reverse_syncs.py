@@ -7,7 +7,7 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader, RunSync
 

@@ -1,3 +1,3 @@
 """The border to Kafka: connections, raw fetch and produce, admin, log reader, error translation."""
 
-from sparkmirror.kafka import library_codecs  # noqa: F401 - before the first message is read or written
+from sparkmirror.kafka.wire import library_codecs  # noqa: F401 - before the first message is read or written

@@ -5,7 +5,7 @@ import random
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.kafka.transport import network_of
+from sparkmirror.kafka.net.transport import network_of
 
 
 class Retries:

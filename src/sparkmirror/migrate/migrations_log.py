@@ -9,8 +9,8 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.config.admin_plugins import AdminPlugins
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Flow
-from sparkmirror.kafka.admin import Admin
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.promotions import migrations_topic

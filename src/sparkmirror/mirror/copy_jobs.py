@@ -18,7 +18,6 @@ from typing import NamedTuple
 from sparkmirror.config.transaction_settings import transactional_id
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
-from sparkmirror.copy.copy_job import CopyJob
 from sparkmirror.copy.copy_plan import (
     CopyPartition,
     OffsetSyncPlan,
@@ -26,14 +25,15 @@ from sparkmirror.copy.copy_plan import (
     TaskPlan,
     TransactionPlan,
 )
-from sparkmirror.copy.outcomes import Outcome
+from sparkmirror.copy.task.copy_job import CopyJob
+from sparkmirror.copy.task.outcomes import Outcome
 from sparkmirror.domain.assignment import Assignment, assign, assign_by_load
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.quantities import counted
-from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
-from sparkmirror.kafka.transactions import fence
+from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
+from sparkmirror.kafka.transactions.transaction_runs import fence
 from sparkmirror.mirror.reassignment import Running
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
 from sparkmirror.spark.session import Session

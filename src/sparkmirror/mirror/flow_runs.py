@@ -17,7 +17,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.kafka.worker_group import WorkerGroup
+from sparkmirror.kafka.groups.worker_group import WorkerGroup
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
 from sparkmirror.policies.rate_limits import RateLimits

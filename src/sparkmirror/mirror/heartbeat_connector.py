@@ -9,7 +9,7 @@ from sparkmirror.connectors.flow_settings import FlowWorker, HeartbeatConfig
 from sparkmirror.connectors.heartbeat import heartbeat_record
 from sparkmirror.connectors.internal_topics import OwnTopicCreation, creating_again, heartbeats_topic
 from sparkmirror.connectors.periodic import Job, PeriodicThread
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 
 
 class HeartbeatConnector:

@@ -13,7 +13,7 @@ from sparkmirror.connectors.flow_settings import SourceConfig
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import LAG_METADATA
-from sparkmirror.kafka.groups import Committed, Groups
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.storage.progress import PartitionProgress
 
 _INTERVAL_S: Final = 5.0

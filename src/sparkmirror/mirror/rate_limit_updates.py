@@ -7,7 +7,7 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.progress import FlowLimits, progress_topic

@@ -12,7 +12,7 @@ from sparkmirror.domain.assignment import Assignment, assign_by_load, task_loads
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
-from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.mirror.load_meter import LoadMeter
 from sparkmirror.storage.progress import PartitionProgress, parse
 

@@ -20,7 +20,7 @@ from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.reassignment import (
     DEFAULT_REASSIGNMENT,
@@ -29,14 +29,14 @@ from sparkmirror.mirror.reassignment import (
     ReassignmentPolicy,
     Running,
 )
+from sparkmirror.plan.flow_planning import obstacles
+from sparkmirror.plan.without_position import begins_anew, begun_anew
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.setup.accounts import AccountSync
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.plan.begun_anew import begins_anew, begun_anew
-from sparkmirror.setup.plan.flow_planning import obstacles
 from sparkmirror.setup.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions

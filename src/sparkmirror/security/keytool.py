@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sparkmirror.clusters.java import find_java
 from sparkmirror.domain.errors import JavaMissingError
+from sparkmirror.java.find_java import find_java
 
 _TIMEOUT_S: Final = 30.0
 _STORE, _KEY, _COPY = "SPARKMIRROR_STORE", "SPARKMIRROR_KEY", "SPARKMIRROR_COPY"

@@ -8,8 +8,8 @@ from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import AclBinding, Claim, ResourceType, SyncAcls
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.kafka import error_codes
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.wire import error_codes
 from sparkmirror.policies.admin_writes import AclResults
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.setup.flow_admins import FlowAdmins

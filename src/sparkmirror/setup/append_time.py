@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
 _APPEND_TIME: Final = "LogAppendTime"

@@ -2,7 +2,7 @@
 
 from sparkmirror.connectors.flow_settings import SourceConfig
 from sparkmirror.domain.ids import Flow
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites
 
 

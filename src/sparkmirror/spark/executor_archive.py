@@ -20,8 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 import sparkmirror
-from sparkmirror.clusters.folders import cache_folder, locked
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.java.folders import cache_folder, locked
 
 FOLDER: Final = "sparkmirror"
 """Where it is unpacked, in an executor's working directory."""

@@ -13,9 +13,9 @@ from pyarrow import RecordBatch
 from pyspark import SparkConf, SparkContext
 from pyspark.sql import SparkSession
 
-from sparkmirror.clusters.class_archive import ClassArchive
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.java.class_archive import ClassArchive
 from sparkmirror.spark.driver_jvm import (
     JVM_EXIT_TIMEOUT_S,
     DriverJvm,
@@ -63,7 +63,7 @@ _DEFAULTS: Final = {
     "spark.redaction.regex": "(?i)secret|passw|passphrase|token|credential|access[.]?key|private[.]?key|jaas",
     # Each connector has a pool: where slots are short, the one with the fewest running tasks is next.
     "spark.scheduler.mode": "FAIR",
-    "spark.python.daemon.module": "sparkmirror.copy.worker_daemon",
+    "spark.python.daemon.module": "sparkmirror.copy.task.worker_daemon",
     # A fork costs milliseconds; a used worker would bring threads and connections of its last task along.
     "spark.python.worker.reuse": "false",
     # Failures count over a job's whole life, which here is weeks; tasks back off by themselves.

@@ -15,7 +15,7 @@ from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
-from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.metrics.looks import EventsLook
 from sparkmirror.status.attention import Attention
 from sparkmirror.storage.events import Event, events_topic, parse_event

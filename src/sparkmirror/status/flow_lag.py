@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
-from sparkmirror.kafka.offsets import EARLIEST, LATEST
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
 from sparkmirror.status.mirrored_partitions import mirrored_partitions

@@ -12,10 +12,10 @@ from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for, unless_missing
-from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.offsets import list_offsets
-from sparkmirror.kafka.partition_reader import PartitionReader
+from sparkmirror.kafka.data.partition_offsets import list_offsets
+from sparkmirror.kafka.data.partition_reader import PartitionReader
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for, unless_missing
+from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader

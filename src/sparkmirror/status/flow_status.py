@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.error_codes import unless_missing
+from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.offsets.wire_records import Checkpoint
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_lag import FlowLag, LagReader

@@ -11,7 +11,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.offsets import LATEST
+from sparkmirror.kafka.data.partition_offsets import LATEST
 from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading

@@ -14,8 +14,8 @@ from sparkmirror.domain.ids import Flow, GroupId
 from sparkmirror.domain.lag_groups import shows_lag
 from sparkmirror.groups.flow_histories import FlowHistories
 from sparkmirror.groups.group_looks import GroupLooks
-from sparkmirror.kafka.error_codes import unless_missing
-from sparkmirror.kafka.groups import Groups, Offsets
+from sparkmirror.kafka.groups.consumer_groups import Groups, Offsets
+from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader

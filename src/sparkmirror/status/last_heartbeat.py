@@ -5,8 +5,8 @@ from typing import Final
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import MalformedRecordError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.offsets import LATEST
-from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.kafka.data.partition_offsets import LATEST
+from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.offsets.wire_records import Heartbeat
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import existing_offsets

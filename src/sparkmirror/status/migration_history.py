@@ -11,7 +11,7 @@ from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
-from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.metrics.looks import MigrationsLook
 from sparkmirror.status.attention import Attention
 from sparkmirror.status.event_history import Poll

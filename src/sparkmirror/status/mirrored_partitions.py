@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import closing
 
 from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.setup.topic_plan import SourceTopic, copy_partitions
 from sparkmirror.status.flow_access import FlowAccess
 

@@ -7,8 +7,8 @@ from typing import Final
 from sparkmirror.batches.record_batch import CONTROL, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.partition_reader import PartitionReader
+from sparkmirror.kafka.data.partition_reader import PartitionReader
+from sparkmirror.kafka.wire.fetch import FetchedPartition
 
 _FETCH_BYTES: Final = 1 << 20
 

@@ -26,8 +26,8 @@ from sparkmirror.domain.ids import (
     decode_topic_id,
     encode_topic_id,
 )
-from sparkmirror.kafka.fencing import FENCING_IDS
-from sparkmirror.kafka.topic_log import TopicReader
+from sparkmirror.kafka.data.topic_log import TopicReader
+from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
 
 

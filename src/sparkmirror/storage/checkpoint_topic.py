@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import MalformedRecordError
-from sparkmirror.kafka.topic_log import TopicTail, read_topic
+from sparkmirror.kafka.data.topic_log import TopicTail, read_topic
 from sparkmirror.offsets.wire_records import Checkpoint
 
 

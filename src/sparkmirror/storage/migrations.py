@@ -7,8 +7,8 @@ from typing import NamedTuple
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, GroupId, LogIdentity, TopicPartition
-from sparkmirror.kafka.error_codes import unless_missing
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.data.topic_log import read_topic
+from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.storage.failbacks import Failbacks, parse_failback
 from sparkmirror.storage.owned_records import newest_of
 from sparkmirror.storage.promotions import Promotions, migrations_topic, parse_promotion

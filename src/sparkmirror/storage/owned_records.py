@@ -5,7 +5,7 @@ from typing import TypeVar
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.data.topic_log import read_topic
 
 Owner = TypeVar("Owner")
 Thing = TypeVar("Thing")

@@ -24,8 +24,8 @@ from sparkmirror.domain.ids import (
     decode_topic_id,
     encode_topic_id,
 )
-from sparkmirror.kafka.offsets import await_stable
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.data.partition_offsets import await_stable
+from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.offsets.offset_runs import Run
 
 _PRODUCER = "sparkmirror.producer"

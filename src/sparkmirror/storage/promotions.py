@@ -14,8 +14,8 @@ from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, FencedError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition, decode_topic_id, encode_topic_id
-from sparkmirror.kafka.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
-from sparkmirror.kafka.offsets import LATEST, list_offsets
+from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
 from sparkmirror.storage.owned_records import read_owned
 
 _KIND: Final = "promotion"

@@ -12,7 +12,7 @@ from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, Claim, PatternType, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.kafka.error_codes import unless_missing
+from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.storage.owned_records import read_owned
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.topic_log import read_topic
+from sparkmirror.kafka.data.topic_log import read_topic
 
 
 @dataclass(frozen=True, slots=True)

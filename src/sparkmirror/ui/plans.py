@@ -8,9 +8,9 @@ from typing import NamedTuple
 from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.setup.plan.flow_plan import FlowPlan
-from sparkmirror.setup.plan.flow_planning import plan_flow
-from sparkmirror.setup.plan.report import Planned, flow_lines, summary
+from sparkmirror.plan.flow_plan import FlowPlan
+from sparkmirror.plan.flow_planning import plan_flow
+from sparkmirror.plan.report import Planned, flow_lines, summary
 
 PlanOf = Callable[[str, str], FlowPlan]
 """Of a flow by its name `A->B`, or of a connector by its name. Raises SparkmirrorError, ConnectError."""

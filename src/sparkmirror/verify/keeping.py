@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Final
 
 from sparkmirror.connectors.flow_settings import FlowWorker
-from sparkmirror.kafka.topic_log import TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.storage.events import events_topic
 from sparkmirror.storage.verified import verified_events
 from sparkmirror.verify.verdict import FlowVerdict, in_words, verified

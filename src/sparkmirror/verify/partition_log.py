@@ -11,8 +11,8 @@ from sparkmirror.batches.record_batch import CONTROL, FetchedBatch, iterate_batc
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.offsets import list_offsets
-from sparkmirror.kafka.partition_reader import PartitionReader
+from sparkmirror.kafka.data.partition_offsets import list_offsets
+from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.verify.records import END, Record, Records, Span
 
 _WAIT_S = 0.5

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import OffsetReset
-from sparkmirror.kafka.offsets import EARLIEST, LATEST, require_offsets
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.storage.positions import Position
 from sparkmirror.verify.comparison import Rules
 from sparkmirror.verify.ranges import RangePlan, Sides

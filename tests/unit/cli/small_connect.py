@@ -10,7 +10,7 @@ from urllib.parse import unquote
 
 from urllib3 import HTTPResponse
 
-from sparkmirror.cli.commands import build_parser
+from sparkmirror.cli.command_runner import build_parser
 from sparkmirror.client.connect_rest import Access, ConnectRest
 from tests.support.rest_answers import Answering, Asked, answer, refusal
 

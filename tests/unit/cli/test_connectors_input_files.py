@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli.connectors.input_files import Given, read_file, read_given, read_offsets
+from sparkmirror.cli.commands.connectors.input_files import Given, read_file, read_given, read_offsets
 from sparkmirror.domain.errors import ConfigError
 
 SETTINGS: dict[str, str | None] = {

@@ -2,9 +2,9 @@ import json
 
 import pytest
 
-from sparkmirror.cli.connectors.queries import cause, status_view
-from sparkmirror.cli.connectors.views import View, show
-from sparkmirror.cli.connectors.watch import Changes
+from sparkmirror.cli.commands.connectors.queries import cause, status_view
+from sparkmirror.cli.commands.connectors.views import View, show
+from sparkmirror.cli.commands.connectors.watch import Changes
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from tests.unit.cli.small_connect import TRACE
 

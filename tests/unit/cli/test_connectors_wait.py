@@ -3,7 +3,7 @@ from collections.abc import Callable
 import pytest
 from urllib3 import HTTPResponse
 
-from sparkmirror.cli.connectors.wait import GONE, StateWait, WaitResult
+from sparkmirror.cli.commands.connectors.wait import GONE, StateWait, WaitResult
 from sparkmirror.client.connect_rest import Access, ConnectRest
 from tests.support.rest_answers import Answering, Asked, answer, refusal
 

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli import contexts
-from sparkmirror.cli.commands import build_parser
+from sparkmirror.cli.command_runner import build_parser
 from sparkmirror.cli.contexts import Contexts, contexts_file
 from sparkmirror.cli.main import main
 from sparkmirror.client.connect_rest import Access

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from sparkmirror.cli.commands import build_parser
+from sparkmirror.cli.command_runner import build_parser
 from sparkmirror.cli.logging import JsonFormatter, LogFormat, TextFormatter, configure_logging
 
 ABOUT = {"flow": "a->b", "connector": "MirrorSourceConnector"}

@@ -19,7 +19,8 @@ raise SystemExit(main(sys.argv[2:]))
 
 
 @pytest.mark.parametrize(
-    "module", ["sparkmirror.cli.commands", "sparkmirror.cli.logging", "sparkmirror.cli.run", "kafka"]
+    "module",
+    ["sparkmirror.cli.command_runner", "sparkmirror.cli.logging", "sparkmirror.cli.commands.run", "kafka"],
 )
 def test_ctrl_c_while_modules_are_imported_ends_with_one_line(module: str) -> None:
     command = [sys.executable, "-c", INTERRUPTED_IMPORT, module, "run", "nowhere.properties"]

@@ -7,12 +7,12 @@ import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.setup.plan.flow_plan import (
+from sparkmirror.plan.flow_plan import (
     Finding,
     FlowPlan,
     Severity,
 )
-from sparkmirror.setup.plan.report import Planned, flow_lines, summary
+from sparkmirror.plan.report import Planned, flow_lines, summary
 from tests.support.flow_plans import EU, PLAN, created
 
 

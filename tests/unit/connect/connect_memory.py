@@ -10,7 +10,7 @@ from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig
-from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.verifying import Verifying

@@ -21,7 +21,7 @@ from sparkmirror.domain.connect import (
 from sparkmirror.domain.errors import ConfigError, DisconnectedError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.leader_election import NOT_A_MEMBER, Membership
-from sparkmirror.setup.plan.flow_plan import FlowPlan
+from sparkmirror.plan.flow_plan import FlowPlan
 from tests.unit.connect.connect_memory import NOWHERE, Run, config_topic, status_topic
 
 NAME = "beats"

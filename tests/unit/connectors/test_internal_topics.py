@@ -10,7 +10,7 @@ from sparkmirror.domain.errors import (
     TopicExistsError,
     UnfitTopicError,
 )
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.policies.admin_writes import Results, TopicCreation
 from sparkmirror.policies.config_filter import ConfigEntry
 

@@ -18,9 +18,9 @@ from sparkmirror.copy.partition_events import Do, Event, Instruction
 from sparkmirror.copy.partition_states import TABLE, step
 from sparkmirror.domain.errors import KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.fetch import FetchedPartition
-from sparkmirror.kafka.partition_queue import PartitionQueue, PendingBatch, QueueEvent, QueuePhase
-from sparkmirror.kafka.wire import NO_TOPIC_ID
+from sparkmirror.kafka.data.partition_queue import PartitionQueue, PendingBatch, QueueEvent, QueuePhase
+from sparkmirror.kafka.wire.fetch import FetchedPartition
+from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
 from sparkmirror.storage.dead_letters import DeadLetter
 from sparkmirror.storage.positions import Position
 from tests.support.batches import NOW_MS, Rec, encode, joined

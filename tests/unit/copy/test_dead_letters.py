@@ -1,7 +1,7 @@
 import pytest
 
 from sparkmirror.copy.dead_letters import is_about_the_batch, with_fix
-from sparkmirror.kafka.error_codes import (
+from sparkmirror.kafka.wire.error_codes import (
     CORRUPT_MESSAGE,
     INVALID_RECORD,
     INVALID_TIMESTAMP,

@@ -14,7 +14,7 @@ from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, IncidentKind, OnBadBatch
-from sparkmirror.kafka.partition_queue import PartitionQueue
+from sparkmirror.kafka.data.partition_queue import PartitionQueue
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from tests.memory.committed import decoded
 from tests.memory.ledger import Due

@@ -15,8 +15,8 @@ from sparkmirror.copy.copy_state import CopyState
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.domain.errors import CorruptBatchError, FencedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.error_codes import INVALID_PRODUCER_EPOCH
-from sparkmirror.kafka.fetch import FetchedPartition
+from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
+from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.storage.progress import PartitionState
 from tests.support.batches import NOW_MS, Rec, encode, joined, marker
 

@@ -6,7 +6,7 @@ from sparkmirror.connectors.connector_settings import mirror_checkpoint_settings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.groups.group_looks import GroupLooks
-from sparkmirror.kafka.groups import Committed, Offsets
+from sparkmirror.kafka.groups.consumer_groups import Committed, Offsets
 from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.translation import SyncHistory

@@ -13,7 +13,7 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Round, Wanted
-from sparkmirror.kafka.groups import Committed
+from sparkmirror.kafka.groups.consumer_groups import Committed
 from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.offset_runs import Run

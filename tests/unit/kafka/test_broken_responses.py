@@ -14,13 +14,13 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, DisconnectedError, SparkmirrorError
 from sparkmirror.domain.sasl import SCRAM, SaslSettings, TokenSource
-from sparkmirror.kafka.channel import Channel
-from sparkmirror.kafka.connection import Connection
-from sparkmirror.kafka.fetch import decode_fetch_response
-from sparkmirror.kafka.login import Login
-from sparkmirror.kafka.produce import decode_produce_response
-from sparkmirror.kafka.topic_listing import decode_topics
-from sparkmirror.kafka.wire import UNREADABLE, Reader
+from sparkmirror.kafka.admin.topic_listing import decode_topics
+from sparkmirror.kafka.net.channel import Channel
+from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.login import Login
+from sparkmirror.kafka.wire.fetch import decode_fetch_response
+from sparkmirror.kafka.wire.primitives import UNREADABLE, Reader
+from sparkmirror.kafka.wire.produce import decode_produce_response
 
 Decode = Callable[[memoryview, int, int], object]
 LOGINS: Final = (

@@ -12,9 +12,9 @@ from sparkmirror.domain.errors import DisconnectedError, KafkaError, RetriableEr
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.known_brokers import Address
 from sparkmirror.kafka.cluster import Cluster, CoordinatorKind, Role
-from sparkmirror.kafka.connection import Connection, VersionRange
-from sparkmirror.kafka.error_codes import LEADER_NOT_AVAILABLE, NOT_COORDINATOR
-from sparkmirror.kafka.transport import SocketNetwork
+from sparkmirror.kafka.net.connection import Connection, VersionRange
+from sparkmirror.kafka.net.transport import SocketNetwork
+from sparkmirror.kafka.wire.error_codes import LEADER_NOT_AVAILABLE, NOT_COORDINATOR
 
 Broker = MetadataResponse.MetadataResponseBroker
 Topic = MetadataResponse.MetadataResponseTopic

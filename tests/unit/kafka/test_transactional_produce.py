@@ -5,7 +5,7 @@ from kafka.protocol.producer import ProduceRequest as TheirRequest
 
 from sparkmirror.domain.client_settings import ConnectionSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.produce import VERSION_ADDING_PARTITIONS, VERSION_LOW, encode_produce_request
+from sparkmirror.kafka.wire.produce import VERSION_ADDING_PARTITIONS, VERSION_LOW, encode_produce_request
 
 SETTINGS = ProducerSettings(ConnectionSettings((("localhost", 9092),), client_id="me", request_timeout_s=2.5))
 

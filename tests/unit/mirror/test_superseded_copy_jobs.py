@@ -13,7 +13,7 @@ from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SupersededError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.topic_log import TopicWriter, read_topic
+from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.policies.rate_limits import NO_LIMITS

@@ -10,7 +10,7 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, UnsupportedVersionError
 from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.kafka.error_codes import INVALID_CONFIG
+from sparkmirror.kafka.wire.error_codes import INVALID_CONFIG
 from sparkmirror.policies.admin_writes import Results
 from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
 from sparkmirror.setup.config_plan import ConfigPlan

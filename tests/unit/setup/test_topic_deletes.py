@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.listed_topics import ListedTopic
-from sparkmirror.setup.plan.flow_plan import Action, topic_changes
+from sparkmirror.plan.flow_plan import Action, topic_changes
 from sparkmirror.setup.topic_deletes import (
     NOTHING_LISTED,
     Absence,

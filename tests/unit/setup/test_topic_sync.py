@@ -12,7 +12,7 @@ from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
-from sparkmirror.kafka.admin import TopicConfigs
+from sparkmirror.kafka.admin.admin import TopicConfigs
 from sparkmirror.policies.admin_writes import Results, TopicCreation
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_plan import GrowTopic, TopicPlan

@@ -27,7 +27,7 @@ def test_it_holds_what_runs_there_and_nothing_that_does_not() -> None:
     contents = archive_contents()
     names = [packed.name for packed in contents.files]
     assert len(set(names)) == len(names)
-    assert {"sparkmirror/copy/worker_daemon.py", "kafka/__init__.py", "numpy/__init__.py"} < set(names)
+    assert {"sparkmirror/copy/task/worker_daemon.py", "kafka/__init__.py", "numpy/__init__.py"} < set(names)
     assert not [name for name in names if "/tests/" in name or "__pycache__" in name or ".." in name]
     assert not [name for name in names if name.startswith(("pandas/", "pyspark/"))]
     assert [each.split()[0] for each in contents.distributions] == [

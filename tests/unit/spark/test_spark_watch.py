@@ -58,7 +58,9 @@ def test_lost_attempts_are_logged_at_once_and_then_once_a_minute(
 def test_errors_that_a_task_reports_itself_are_not_logged_again(
     watch: SparkWatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failure = "pyspark.errors.PythonException: ... sparkmirror.copy.copy_task.TaskFailedError: out of touch"
+    failure = (
+        "pyspark.errors.PythonException: ... sparkmirror.copy.task.copy_task.TaskFailedError: out of touch"
+    )
     watch.check(Job(JobStatus(2, 0, failures=1, last_failure=failure)), 0.0)
     assert not caplog.messages
 

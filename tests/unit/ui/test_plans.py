@@ -7,8 +7,8 @@ import pytest
 
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.errors import DisconnectedError
-from sparkmirror.setup.plan.flow_plan import FlowPlan
-from sparkmirror.setup.plan.report import flow_lines
+from sparkmirror.plan.flow_plan import FlowPlan
+from sparkmirror.plan.report import flow_lines
 from sparkmirror.ui.html import plan_page
 from sparkmirror.ui.looks import Look
 from sparkmirror.ui.plans import Plans, plans_of

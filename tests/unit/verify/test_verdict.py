@@ -6,7 +6,7 @@ from xml.etree import ElementTree as ET
 
 from rich.console import Console
 
-from sparkmirror.cli.verify.table import print_table
+from sparkmirror.cli.commands.verify.table import print_table
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.verify.comparison import Comparison, Difference
 from sparkmirror.verify.plan import Offsets

@@ -29,7 +29,7 @@ from sparkmirror.connect.rest.response_headers import CrossOrigin, ResponseHeade
 from sparkmirror.connect.rest.responses import error_response, http_error
 from sparkmirror.connect.rest.rest_settings import RestSettings
 from sparkmirror.connect.rest.worker_info import Metrics, WorkerInfoResource
-from sparkmirror.setup.plan.flow_plan_json import from_json
+from sparkmirror.plan.flow_plan_json import from_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.mirror_response import mirror_response
 from sparkmirror.ui.plans import Plans

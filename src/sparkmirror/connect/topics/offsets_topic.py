@@ -8,8 +8,8 @@ from sparkmirror.connect.topics.offset_records import OffsetFold, checked_offset
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorOffset
 from sparkmirror.domain.errors import MalformedRecordError
-from sparkmirror.kafka.offsets import await_stable
-from sparkmirror.kafka.topic_log import TopicWriter, read_topic
+from sparkmirror.kafka.data.partition_offsets import await_stable
+from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
 
 _log = logging.getLogger(__name__)
 

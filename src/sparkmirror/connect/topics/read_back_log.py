@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
+from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 from sparkmirror.kafka.retries import Retries
-from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
 
 _READ_SLICE_S = 1.0
 _CLOSE_TIMEOUT_S = 5.0

@@ -16,7 +16,7 @@ from sparkmirror.connect.topics.status_records import (
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import Status
 from sparkmirror.domain.errors import MalformedRecordError
-from sparkmirror.kafka.topic_log import TopicTail, TopicWriter
+from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 
 _log = logging.getLogger(__name__)
 

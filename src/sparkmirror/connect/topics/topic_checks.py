@@ -3,7 +3,7 @@
 from sparkmirror.config.worker_settings import WorkerSettings
 from sparkmirror.connectors.internal_topics import require_compacted
 from sparkmirror.domain.errors import UnfitTopicError
-from sparkmirror.kafka.admin import Admin
+from sparkmirror.kafka.admin.admin import Admin
 
 
 def check_connect_topics(admin: Admin, worker: WorkerSettings) -> None:

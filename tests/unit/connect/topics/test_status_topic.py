@@ -6,7 +6,7 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.status_records import connector_status_record
 from sparkmirror.connect.topics.status_topic import UnreadWrites
 from sparkmirror.domain.connect import State, Status
-from sparkmirror.kafka.topic_log import TopicTail
+from sparkmirror.kafka.data.topic_log import TopicTail
 from tests.unit.connect.connect_memory import NOWHERE, status_topic
 
 HERE = Status(State.RUNNING, "here:8083", 3)

@@ -1,0 +1,1 @@
+"""The commands of `sparkmirror`, one module or package each."""

@@ -1,0 +1,75 @@
+"""Defines `sparkmirror demo`: its arguments, its work folder, its exit codes."""
+
+import argparse
+import shutil
+import sys
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from rich.console import Console
+
+from sparkmirror.cli.arguments import positive
+from sparkmirror.cli.commands.demo.demo import Demo, DemoOptions
+from sparkmirror.cli.process import interrupt_on_signals
+from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
+
+_EXIT_WHOLE: Final = 0
+_EXIT_DIFFERENT: Final = 1
+_EXIT_JAVA_MISSING: Final = 2
+_EXIT_INTERRUPTED: Final = 130
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `demo` to the command line; its `run` takes the parsed arguments and returns the exit code."""
+    parser = subparsers.add_parser(
+        "demo",
+        description="Start two real Kafka clusters, fill one like a busy shop, mirror it live to the other, "
+        "and compare every record as `sparkmirror verify` does. "
+        "Exit code 0: all the same, 1: not, 2: Java is missing.",
+    )
+    parser.add_argument(
+        "--rate",
+        type=positive,
+        default=5000,
+        metavar="N",
+        help="records per second, all topics together (5000)",
+    )
+    parser.add_argument(
+        "--duration", type=positive, default=25, metavar="S", help="seconds of live mirroring (25)"
+    )
+    parser.add_argument(
+        "--partitions", type=positive, default=4, metavar="N", help="partitions per topic (4)"
+    )
+    parser.add_argument(
+        "--keep", action="store_true", help="leave clusters and mirror running after the proof, until Ctrl-C"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    options = DemoOptions(arguments.rate, arguments.duration, arguments.partitions, arguments.keep)
+    interrupt_on_signals()
+    directory = Path(tempfile.mkdtemp(prefix="sparkmirror-demo-"))
+    try:
+        code = _EXIT_WHOLE if Demo(options, Console(), directory).run() else _EXIT_DIFFERENT
+    except JavaMissingError as error:
+        code = _fail(error, _EXIT_JAVA_MISSING)
+    except SparkmirrorError as error:
+        code = _fail(error, _EXIT_DIFFERENT)
+    except KeyboardInterrupt:
+        code = _fail("interrupted; everything is stopped", _EXIT_INTERRUPTED)
+    if options.keep or code == _EXIT_DIFFERENT:
+        _print_error(f"Settings, logs and data are in {directory}")
+    else:
+        shutil.rmtree(directory)
+    return code
+
+
+def _fail(reason: object, code: int) -> int:
+    _print_error(f"sparkmirror demo: {reason}")
+    return code
+
+
+def _print_error(text: str) -> None:
+    sys.stderr.write(f"{text}\n")

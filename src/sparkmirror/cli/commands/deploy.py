@@ -1,0 +1,305 @@
+"""Deploys the three connectors of a mirror by three files: `sparkmirror deploy CLUSTER` and its opposites.
+
+Does what `mm2.sh` does with curl, and prints the same lines: connectors `mm2-cpc-CLUSTER`,
+`mm2-hbc-CLUSTER` and `mm2-msc-CLUSTER`, configured by files of these names and `.json`.
+"""
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from http import HTTPStatus
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from sparkmirror.cli.arguments import not_empty
+from sparkmirror.cli.commands.connectors.changes import print_result
+from sparkmirror.cli.commands.connectors.input_files import read_file
+from sparkmirror.cli.commands.connectors.queries import status_view
+from sparkmirror.cli.commands.connectors.rest_commands import (
+    DONE,
+    REFUSED,
+    RestCommand,
+    add_rest_command,
+    print_error,
+    print_line,
+)
+from sparkmirror.cli.commands.connectors.views import View, show
+from sparkmirror.cli.commands.connectors.wait import GONE, StateWait, add_timeout_argument, status_of
+from sparkmirror.client.connect_objects import ConnectorStateInfo
+from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
+from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.domain.printable import printable
+
+_FOLDER: Final = "mm2"
+_RUNNING: Final = "RUNNING"
+
+_FILES_HELP = """\
+The files are mm2-cpc-CLUSTER.json, mm2-hbc-CLUSTER.json and mm2-msc-CLUSTER.json, for the checkpoint, the
+heartbeat and the source connector of a mirror from CLUSTER; each connector has the name of its file.
+"""
+_DEPLOY_HELP = f"""\
+Configure the connectors of a mirror, wait until they run, and print their states. Those that run already are
+not changed: `redeploy` applies changed files.
+
+{_FILES_HELP}
+examples:
+  sparkmirror deploy source-0
+  sparkmirror deploy source-0 --dir mirrors/mm2 --url http://connect-1:8083 --dry-run
+  sparkmirror deploy source-0 --dry-run --worker connect-distributed.properties
+"""
+_UNDEPLOY_HELP = """\
+Remove the connectors of a mirror, and wait until they are gone. Their offsets stay: a mirror that is deployed
+again continues where it was.
+
+example:
+  sparkmirror undeploy source-0
+"""
+_REDEPLOY_HELP = f"""\
+Remove the connectors of a mirror, if they are there, and deploy them again. The files are checked first.
+
+{_FILES_HELP}
+example:
+  sparkmirror redeploy source-0
+"""
+
+
+class _Part(NamedTuple):
+    """One of the three connectors of a mirror, and its names in the lines that are printed."""
+
+    short: str
+    word: str
+    title: str
+    in_states: str
+
+
+_PARTS: Final = (
+    _Part("cpc", "checkpoints", "Checkpoints", "Checkpoint"),
+    _Part("hbc", "heartbeats", "Heartbeat", "Heartbeat"),
+    _Part("msc", "source", "Source", "Source"),
+)
+
+
+class _Connector(NamedTuple):
+    part: _Part
+    cluster: str
+    folder: Path
+
+    @property
+    def name(self) -> str:
+        return f"mm2-{self.part.short}-{self.cluster}"
+
+    @property
+    def file(self) -> Path:
+        return self.folder / f"{self.name}.json"
+
+
+class _Wanted(NamedTuple):
+    """A connector and the configuration in its file."""
+
+    connector: _Connector
+    config: Mapping[str, str]
+
+    def differences(self, configured: Mapping[str, str]) -> list[str]:
+        """The keys that have another value; values may be secrets."""
+        wanted = {**self.config, "name": self.connector.name}
+        return sorted(
+            key for key in wanted.keys() | configured.keys() if wanted.get(key) != configured.get(key)
+        )
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    for verb in (
+        RestCommand("deploy", "run the connectors of a mirror, by their files", _DEPLOY_HELP, _deploy),
+        RestCommand(
+            "redeploy", "remove the connectors of a mirror, and run them again", _REDEPLOY_HELP, _redeploy
+        ),
+    ):
+        parser = _add(subparsers, verb)
+        parser.add_argument(
+            "--dir", type=Path, default=_FOLDER, metavar="DIR", help="where the files are (%(default)s)"
+        )
+        parser.add_argument("--no-wait", action="store_true", help="do not wait until they run")
+        parser.add_argument(
+            "--worker",
+            type=Path,
+            metavar="FILE",
+            help="with --dry-run: the worker's properties, to plan what the source connector would do",
+        )
+    _add(subparsers, RestCommand("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy))
+
+
+def _add(
+    subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]", verb: RestCommand
+) -> argparse.ArgumentParser:
+    parser = add_rest_command(subparsers, verb)
+    parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
+    add_timeout_argument(parser)
+    return parser
+
+
+def _deploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    wanted = _read_files(arguments)
+    if arguments.dry_run:
+        return max(*(_print_plan(connect, each) for each in wanted), _print_findings(arguments, wanted))
+    print_line(f"Deploying cluster {arguments.cluster}")
+    return _put_all(connect, arguments, wanted)
+
+
+def _redeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    wanted = _read_files(arguments)
+    if arguments.dry_run:
+        codes = [_print_plan(connect, each, is_removed_first=True) for each in wanted]
+        return max(*codes, _print_findings(arguments, wanted))
+    print_line(f"Redeploying cluster {arguments.cluster}")
+    code = _remove_all(connect, arguments)
+    return code if code != DONE else _put_all(connect, arguments, wanted)
+
+
+def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    if arguments.dry_run:
+        for each in _connectors(arguments.cluster):
+            state = _state(connect, each.name)
+            print_line(
+                f"{each.part.title} connector: " + ("does not exist" if state is None else "would be removed")
+            )
+        return DONE
+    print_line(f"Undeploying cluster {arguments.cluster}")
+    return _remove_all(connect, arguments)
+
+
+def show_status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    """Of the three connectors, as mm2.sh prints it; the exit code tells whether all of them run."""
+    found = {each: status_of(connect, each.name) for each in _connectors(arguments.cluster)}
+    if arguments.output != "table":
+        show(View({each.name: status for each, status in found.items()}, (), ()), arguments.output)
+    code = DONE
+    for each, status in found.items():
+        if arguments.output == "table":
+            _print_state(each, status)
+        view = status_view([] if status is None else [status], None)
+        for note in view.notes:
+            print_error(arguments.prog, note)
+        code = max(code, DONE if status is not None and view.is_healthy else REFUSED)
+    return code
+
+
+def _connectors(cluster: str, folder: Path | None = None) -> list[_Connector]:
+    return [_Connector(part, cluster, folder or Path(_FOLDER)) for part in _PARTS]
+
+
+def _read_files(arguments: argparse.Namespace) -> list[_Wanted]:
+    """Raises ConfigError naming every file that is missing, or the first that can't be used."""
+    connectors = _connectors(arguments.cluster, arguments.dir)
+    missing = [each for each in connectors if not each.file.is_file()]
+    if missing:
+        lines = [f"{each.part.title} conf is missing. Create file {each.file}" for each in missing]
+        raise SparkmirrorError("\n".join(lines))
+    return [_read(each) for each in connectors]
+
+
+def _read(connector: _Connector) -> _Wanted:
+    given = read_file(connector.file)
+    if given.name not in (None, connector.name):
+        raise ConfigError(str(connector.file), None, f"is of {given.name}, not of {connector.name}")
+    if not given.config.get("connector.class"):
+        raise ConfigError(str(connector.file), None, "has no connector.class")
+    return _Wanted(connector, given.texts())
+
+
+def _put_all(connect: ConnectRest, arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
+    codes = [_put(connect, each) for each in wanted]
+    deployed = [each.connector for each, code in zip(wanted, codes, strict=True) if code == DONE]
+    if not arguments.no_wait:
+        results = StateWait(connect, _RUNNING, arguments.timeout).results([each.name for each in deployed])
+        for each, ending in zip(deployed, results, strict=True):
+            _print_state(each, ending.status)
+            if ending.why is not None:
+                codes.append(print_result(ending))
+    return max(codes)
+
+
+def _put(connect: ConnectRest, wanted: _Wanted) -> int:
+    connector, part = wanted.connector, wanted.connector.part
+    if _state(connect, connector.name) == _RUNNING:
+        print_line(f"{part.title} connector already deployed")
+        if wanted.differences(connect.config(connector.name)):
+            print_error(
+                connector.name, f"runs with other settings than {connector.file}; redeploy applies them"
+            )
+        return DONE
+    print_line(f"Deploying {part.word} connector")
+    try:
+        connect.put(connector.name, wanted.config)
+    except ConnectRefusedError as error:
+        print_error(f"ERROR: Failed to deploy {part.word} connector", error)
+        return REFUSED
+    return DONE
+
+
+def _remove_all(connect: ConnectRest, arguments: argparse.Namespace) -> int:
+    connectors = _connectors(arguments.cluster)
+    codes = [_remove(connect, each) for each in connectors]
+    results = StateWait(connect, GONE, arguments.timeout).results([each.name for each in connectors])
+    return max(codes + [print_result(ending) for ending in results if ending.why is not None])
+
+
+def _remove(connect: ConnectRest, connector: _Connector) -> int:
+    word = connector.part.word
+    try:
+        connect.delete(connector.name)
+    except ConnectRefusedError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            print_error(f"ERROR: Failed to undeploy {word} connector", error)
+            return REFUSED
+        print_line(f"WARN: {word} connector not found")
+    print_line(f"{word.capitalize()} connector undeployed")
+    return DONE
+
+
+def _print_plan(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool = False) -> int:
+    """Print what would be done with a connector, and what its worker's validation finds."""
+    connector, config = wanted.connector, {**wanted.config, "name": wanted.connector.name}
+    state = _state(connect, connector.name)
+    plan = f"would be created from {connector.file}"
+    if state is not None:
+        changed = ", ".join(wanted.differences(connect.config(connector.name))) or "no settings"
+        if is_removed_first:
+            plan = f"is {state}, would be removed, and created from {connector.file}, which changes {changed}"
+        elif state == _RUNNING:
+            plan = f"is RUNNING and would not be changed; {connector.file} would change {changed}"
+        else:
+            plan = f"is {state} and would be configured from {connector.file}, which changes {changed}"
+    print_line(f"{connector.part.title} connector: {plan}")
+    infos = connect.validate(config.get("connector.class", ""), config)
+    for each in infos["configs"]:
+        for error in each["value"]["errors"]:
+            print_error(connector.name, error)
+    return REFUSED if infos["error_count"] else DONE
+
+
+def _print_findings(arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
+    """What `sparkmirror plan` finds for the source connector: above all, whether it would begin anew."""
+    file = wanted[-1].connector.file
+    if arguments.worker is None:
+        print_line(f"with --worker FILE, or by sparkmirror plan {file}: what it would do to topics")
+        return DONE
+    # Loaded here, since the other commands of this module ask no broker.
+    from sparkmirror.cli.commands.plan.command import plan_of_connector  # noqa: PLC0415
+    from sparkmirror.plan.report import flow_lines  # noqa: PLC0415
+
+    plan = plan_of_connector(file, arguments.worker, None)
+    for line in flow_lines(plan):
+        print_line(printable(line))
+    return REFUSED if plan.is_blocked else DONE
+
+
+def _state(connect: ConnectRest, name: str) -> str | None:
+    status = status_of(connect, name)
+    return None if status is None else status["connector"]["state"]
+
+
+def _print_state(connector: _Connector, status: ConnectorStateInfo | None) -> None:
+    """In the format of `jq .connector.state`, which scripts parse."""
+    state = None if status is None else status["connector"]["state"]
+    print_line(f"{connector.part.in_states} connector: {json.dumps(state)}")

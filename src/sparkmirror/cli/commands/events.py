@@ -1,0 +1,98 @@
+"""Defines `sparkmirror events`: what happened to a flow, and what happens to it now."""
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
+from sparkmirror.connectors.flow_settings import MirroringFlow
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.printable import printable
+from sparkmirror.kafka.data.topic_log import TopicTail
+from sparkmirror.storage.events import Event, events_topic, parse_event
+
+_FAILED: Final = 2
+_READ_TIMEOUT_S: Final = 30.0
+_POLL_S: Final = 0.5
+
+_HELP: Final = """\
+Prints what happened to each flow in the last 7 days: starts and stops, with
+which settings and on which leader, partitions that failed, retried, stalled and
+recovered, incidents, clusters that did not answer, what somebody asked for.
+Times are UTC. The mirror writes it to mm2-events.SOURCE.internal on the target;
+it may be running or not.
+
+examples:
+  sparkmirror events mm2.properties
+  sparkmirror events mm2.properties --flow 'us-west->us-east' --follow
+  sparkmirror events mm2.properties -o json | jq 'select(.kind == "failed")'
+
+exit codes: 0 printed, 2 wrong usage, or a cluster can't be read
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "events",
+        help="what happened to a mirror: starts, failures, incidents, outages",
+        description=_HELP,
+    )
+    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    add_flow_argument(parser)
+    parser.add_argument("--follow", action="store_true", help="print new events until Ctrl-C")
+    parser.add_argument(
+        "-o", "--output", choices=("text", "json"), default="text", help="json: an object a line (text)"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    is_json = arguments.output == "json"
+    try:
+        flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
+        with ExitStack() as opened:
+            tails = [(flow, opened.enter_context(closing(_tail(flow)))) for flow in flows]
+            past = [
+                (event, flow.name)
+                for flow, tail in tails
+                for event in _events(tail.read_to_end(_READ_TIMEOUT_S))
+            ]
+            for event, name in sorted(past, key=lambda of: of[0].time):
+                _show(event, name, is_json=is_json)
+            while arguments.follow:
+                for flow, tail in tails:
+                    for event in _events(tail.poll(_POLL_S)):
+                        _show(event, flow.name, is_json=is_json)
+    except KeyboardInterrupt:
+        return 0
+    except (SparkmirrorError, OSError) as error:
+        sys.stderr.write(f"sparkmirror events: {printable(str(error))}\n")
+        return _FAILED
+    return 0
+
+
+def _tail(flow: MirroringFlow) -> TopicTail:
+    settings = flow.settings
+    return TopicTail(settings.worker_client, events_topic(settings.flow.source))
+
+
+def _events(records: Iterable[LogRecord]) -> list[Event]:
+    return [event for record in records if (event := parse_event(record)) is not None]
+
+
+def _show(event: Event, flow: str, *, is_json: bool) -> None:
+    if is_json:
+        line = json.dumps({"flow": flow, **event.to_json()})
+    else:
+        at = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
+        about = f"{event.about}: " if event.about else ""
+        line = printable(f"{at}  {flow}  {event.kind.value:12}  {about}{event.text}")
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,160 @@
+"""Carries a migration out on the command line: shows the plan, asks, reports progress and the result."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from rich.console import Console
+
+from sparkmirror.cli.commands.migrate.report import Reported, Row, table_lines, to_json
+from sparkmirror.cli.terminal import StatusLines, confirmed
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.printable import printable
+from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
+from sparkmirror.migrate.steps import Step, StepState, are_done
+
+_DONE = 0
+_NOT_DONE = 1
+_WRONG_USAGE = 2
+_INTERRUPTED = 130
+_PLAIN_EVERY_S = 30.0
+"""Where the line that is updated is no terminal's: the wait may last for minutes."""
+_MARKS = {
+    StepState.DONE: "✓",
+    StepState.WAITING: "…",
+    StepState.TO_DO: "→",
+    StepState.IMPOSSIBLE: "✗",
+}
+
+M = TypeVar("M", bound=Migration)
+NamedSteps = Sequence[tuple[str, Sequence[Step]]]
+"""The steps of each group, or of all topics together."""
+
+
+@dataclass(frozen=True, slots=True)
+class MigrationKind(Generic[M]):
+    """Consumers, a roll-back or producers: its texts, actions and tables. `done` is printed at the end."""
+
+    flow: Flow
+    title: str
+    survey: Callable[[], Sequence[M]]
+    apply: Callable[[M], Mapping[TopicPartition, KafkaError]]
+    name: Callable[[M], str]
+    rows: Callable[[M], Sequence[Row]]
+    done: str
+
+    def named_steps(self, migrations: Sequence[M]) -> NamedSteps:
+        return [(self.name(each), each.steps()) for each in migrations]
+
+    def reported(self, migration: M, failure: str | None = None) -> Reported:
+        return Reported(self.name(migration), migration.steps(), self.rows(migration), failure)
+
+
+def carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
+    """The exit code. Raises KafkaError when a cluster does not answer."""
+    progress = StepProgress(StatusLines(Console(stderr=True), plain_every_s=_PLAIN_EVERY_S))
+    run = MigrationRun(
+        survey=kind.survey,
+        apply=kind.apply,
+        report=lambda found: progress.report(kind.named_steps(found)),
+        report_error=progress.status.print,
+    )
+    found = run.first()
+    if arguments.dry_run:
+        return _show_plan(arguments, kind, found)
+    sys.stderr.write("\n".join(plan_lines(kind.title, kind.named_steps(found))) + "\n\n")
+    if not arguments.yes and not all(are_done(each.steps()) for each in found):
+        if not sys.stdin.isatty():
+            text = "standard input is no terminal: confirm with --yes, or show the plan with --dry-run"
+            return fail(arguments, text, _WRONG_USAGE)
+        if not confirmed("Start?"):
+            return fail(arguments, "nothing was changed", _NOT_DONE)
+    try:
+        with progress.status.updates() as update:
+            progress.begin(update, arguments.timeout)
+            results = run.run(arguments.timeout)
+    except KeyboardInterrupt:
+        return fail(arguments, "interrupted; the same command continues where it stopped", _INTERRUPTED)
+    return _report(arguments, kind, results)
+
+
+def plan_lines(title: str, named_steps: NamedSteps) -> list[str]:
+    """A plan as text, with a mark for the state of each step."""
+    lines = [title]
+    for name, steps in named_steps:
+        lines += ["", printable(name)]
+        lines += [printable(f"  {_MARKS[step.state]} {step.name:<9} {step.text}") for step in steps]
+    return [*lines, "", "  ✓ done already   … waiting for others   → to do   ✗ not possible"]
+
+
+def fail(arguments: argparse.Namespace, reason: object, code: int) -> int:
+    sys.stderr.write(f"{arguments.prog}: {printable(str(reason))}\n")
+    return code
+
+
+class StepProgress:
+    """Prints on standard error which steps have another state, and updates one line while it waits."""
+
+    def __init__(self, status: StatusLines, clock: Callable[[], float] = time.monotonic) -> None:
+        self.status = status
+        self._clock = clock
+        self._printed: dict[tuple[str, str], StepState] = {}
+        self._update: Callable[[str], None] | None = None
+        self._deadline = 0.0
+
+    def begin(self, update: Callable[[str], None], timeout_s: float) -> None:
+        """`update` shows what is waited for, until `timeout_s` from now."""
+        self._update = update
+        self._deadline = self._clock() + timeout_s
+
+    def report(self, named_steps: NamedSteps) -> None:
+        """Of each migration, the steps up to the first that is not done."""
+        waiting = []
+        for name, steps in named_steps:
+            for step in steps:
+                self._print_change(name, step)
+                if step.state is not StepState.DONE:
+                    waiting.append(f"{name}: {step.text}")
+                    break
+        if waiting and self._update is not None:
+            left_s = max(0.0, self._deadline - self._clock())
+            self._update(f"{'; '.join(waiting)} ({left_s:.0f} s left)")
+
+    def _print_change(self, name: str, step: Step) -> None:
+        if self._printed.get((name, step.name)) != step.state:
+            self._printed[name, step.name] = step.state
+            self.status.print(f"{name}: {_MARKS[step.state]} {step.name}: {step.text}")
+
+
+def _show_plan(arguments: argparse.Namespace, kind: MigrationKind[M], found: Sequence[M]) -> int:
+    reported = [kind.reported(each) for each in found]
+    if arguments.output == "text":
+        sys.stdout.write("\n".join(plan_lines(kind.title, kind.named_steps(found))) + "\n\n")
+    _print(arguments, kind.flow, reported)
+    steps = [step for each in reported for step in each.steps]
+    return _NOT_DONE if any(step.state is StepState.IMPOSSIBLE for step in steps) else _DONE
+
+
+def _report(
+    arguments: argparse.Namespace, kind: MigrationKind[M], results: Sequence[MigrationResult[M]]
+) -> int:
+    reported = [kind.reported(each.found, each.failure) for each in results]
+    _print(arguments, kind.flow, reported)
+    failed = [each for each in reported if each.failure is not None]
+    for each in failed:
+        fail(arguments, f"{each.name}: {each.failure}", _NOT_DONE)
+    if not failed:
+        sys.stderr.write(f"{kind.done}\n")
+    return _NOT_DONE if failed else _DONE
+
+
+def _print(arguments: argparse.Namespace, flow: Flow, reported: Sequence[Reported]) -> None:
+    if arguments.output == "json":
+        sys.stdout.write(to_json(flow, reported, is_dry_run=arguments.dry_run) + "\n")
+        return
+    for each in reported:
+        sys.stdout.writelines(f"{line}\n" for line in table_lines(flow, each))

@@ -1,0 +1,133 @@
+"""Defines `sparkmirror failback`: the old source of a promoted flow follows its target."""
+
+import argparse
+from pathlib import Path
+
+from sparkmirror.cli.arguments import not_empty
+from sparkmirror.cli.commands.migrate.command import (
+    add_output,
+    add_still_for,
+    add_timeout,
+    add_topics_and_execute,
+    choose_flow,
+    silent,
+)
+from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Flow
+from sparkmirror.migrate.promote.failback import Losses, TopicFailback
+from sparkmirror.migrate.promote.failback_steps import FailbackRollback, TopicsFailback, rows_of
+from sparkmirror.migrate.promote.promotion import Wanted
+from sparkmirror.status.flow_access import FlowAccess
+
+_NOT_DONE = 1
+_WRONG_USAGE = 2
+
+_HELP = """\
+After sparkmirror promote of A->B: lets B->A, of the same file and with offsets.preserve, go on where both
+logs part, so that A follows B with equal offsets. Shows the plan; --execute carries it out:
+  check    which topics and partitions these are, and whether B->A copies them
+  compare  what A has behind the parting that B does not have
+  stop     until nothing is written to them on A any more: stop the producers
+  keep     copy what A alone has to a topic (--keep-aside)
+  switch   record that B->A goes on at A's end; delete topics that can't follow (--delete)
+  verify   how far A is behind B
+When A has caught up, sparkmirror promote FILE 'B->A' makes it the original again, and failback of B->A lets
+A->B go on. Until that promotion, --roll-back stops B->A; B stays the original.
+
+examples:
+  sparkmirror failback mm2.properties 'A->B'
+  sparkmirror failback mm2.properties 'A->B' --topics 'orders.*' --execute
+  sparkmirror failback mm2.properties 'A->B' --execute --keep-aside orders.of.a --delete
+  sparkmirror failback mm2.properties 'A->B' --roll-back --execute
+
+An interrupted run can be repeated: it finds what is done already, and continues.
+
+exit codes: 0 done (or a plan that can be carried out), 1 not possible, or not within the timeout, with the
+reason; 2 wrong usage, or a cluster that can't be reached; 130 interrupted
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser("failback", description=_HELP)
+    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties with both flows")
+    parser.add_argument("flow", metavar="SOURCE->TARGET", help="the flow that was promoted")
+    add_topics_and_execute(
+        parser, "whole names of topics on the flow's source; may be repeated (all that are promoted)"
+    )
+    parser.add_argument(
+        "--keep-aside",
+        type=not_empty,
+        metavar="TOPIC",
+        help="copy records that only the old source has to this topic there, with a header that says where "
+        "they were",
+    )
+    parser.add_argument(
+        "--delete",
+        action="store_true",
+        help="delete topics on the old source that can't follow, since they have records of their own: they "
+        "are made anew",
+    )
+    add_still_for(parser)
+    add_timeout(parser)
+    parser.add_argument("--roll-back", action="store_true", help="stop the opposite flow for these topics")
+    add_output(parser)
+    parser.set_defaults(run=run, prog=parser.prog)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    patterns = arguments.topics or [".*"]
+    if arguments.keep_aside is not None and not arguments.delete:
+        return fail(arguments, "--keep-aside needs --delete, for which records are kept", _WRONG_USAGE)
+    try:
+        promoted = choose_flow(arguments.file, arguments.flow)
+        opposite = _opposite(arguments.file, promoted.flow)
+        wanted = Wanted.of(patterns, "--topics")
+    except SparkmirrorError as error:
+        return fail(arguments, error, _WRONG_USAGE)
+    if (unreachable := silent(opposite)) is not None:
+        return fail(arguments, unreachable, _WRONG_USAGE)
+    losses = Losses(deletes=arguments.delete, aside=arguments.keep_aside)
+    failback = TopicFailback(promoted, opposite, wanted, arguments.still_for, losses)
+    try:
+        if arguments.roll_back:
+            return carry_out(arguments, _rollback(opposite.flow, failback, patterns))
+        return carry_out(arguments, _failback(opposite.flow, failback, patterns))
+    except SparkmirrorError as error:
+        return fail(arguments, error, _NOT_DONE)
+
+
+def _opposite(file: Path, promoted: Flow) -> FlowAccess:
+    name = f"{promoted.target}->{promoted.source}"
+    try:
+        return choose_flow(file, name)
+    except SparkmirrorError as error:
+        raise SparkmirrorError(
+            f"{error}. Add {name}.enabled=true, {name}.topics and {name}.offsets.preserve=true: that flow "
+            f"brings {promoted.source} what was written on {promoted.target}"
+        ) from error
+
+
+def _failback(flow: Flow, failback: TopicFailback, patterns: list[str]) -> MigrationKind[TopicsFailback]:
+    return MigrationKind(
+        flow=flow,
+        title=f"{flow}: let {flow.target} follow {flow.source}",
+        survey=lambda: [failback.survey()],
+        apply=failback.apply,
+        name=lambda _: f"topics {', '.join(patterns)}",
+        rows=rows_of,
+        done=f"Done. {flow} copies these topics, where it runs; producers stay on {flow.source}. sparkmirror "
+        f"promote FILE '{flow}' makes {flow.target} the original again.",
+    )
+
+
+def _rollback(flow: Flow, failback: TopicFailback, patterns: list[str]) -> MigrationKind[FailbackRollback]:
+    return MigrationKind(
+        flow=flow,
+        title=f"{flow}: stop what a failback has begun",
+        survey=lambda: [failback.survey_rollback()],
+        apply=failback.undo,
+        name=lambda _: f"topics {', '.join(patterns)}",
+        rows=lambda _: [],
+        done=f"Done. {flow} does not copy these topics any more; their original is on {flow.source}.",
+    )

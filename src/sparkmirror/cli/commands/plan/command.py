@@ -1,0 +1,234 @@
+"""Defines `sparkmirror plan`: prints the plan that a mirror would follow."""
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from sparkmirror.cli.arguments import positive
+from sparkmirror.cli.commands.connectors.input_files import read_file
+from sparkmirror.cli.contexts import add_access_arguments, connected
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.reachability import clusters_of, silent_clusters
+from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
+from sparkmirror.config.conversion.yaml_section import yaml_text
+from sparkmirror.config.properties import read_properties
+from sparkmirror.connect.connector_configs import ConnectorSettings
+from sparkmirror.connect.worker_file import worker_file
+from sparkmirror.domain.errors import DisconnectedError, KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.printable import printable, printable_json
+from sparkmirror.plan.file_findings import all_topics, file_findings
+from sparkmirror.plan.flow_plan import FlowPlan, Rate
+from sparkmirror.plan.flow_plan_json import from_json
+from sparkmirror.plan.flow_planning import DEFAULT_RATE, plan_flow, plan_source
+from sparkmirror.plan.plan_findings import findings_between
+from sparkmirror.plan.report import Planned
+
+_NOTHING_BLOCKS = 0
+_BLOCKED = 2
+_UNREACHABLE = 3
+_NO_CHANGES = 0
+_ERROR = 1
+_CHANGES = 2
+"""With --detailed-exitcode, as Terraform's."""
+_SERVER_ERRORS = 500
+_PROG = "sparkmirror plan"
+_SOURCE_CLASS = "MirrorSourceConnector"
+_STYLES = {"+": "green", "~": "yellow", "-": "red", "✗": "bold red", "!": "yellow"}
+
+_EXAMPLES = f"""\
+Reads both clusters of every flow and prints, like a tool for database migrations, what a mirror would do with
+this configuration: topics to create (+), configs to alter (~), what to delete (-), partitions and tasks, what
+there is to copy, which topics are left out and why, and what blocks the mirror. Changes and creates nothing
+on any cluster, not even the mirror's own topics; brokers validate what would be created. A mirror may be
+running: then the plan shows what is left for it to do.
+
+Numbers of records are differences of offsets, so they are upper limits. The time to copy is estimated by the
+rate that the mirror has reached while it was behind, or by --rate
+({DEFAULT_RATE.bytes_s / 1e6:.0f} MB/s where it never was behind).
+
+examples:
+  sparkmirror plan mm2.properties                               every flow of the file
+  sparkmirror plan mm2.properties --clusters B --detail         the flows into B, every line
+  sparkmirror plan mm2.properties --rate 30000000 -o json       at 30 MB/s; for programs
+  sparkmirror plan mm2-msc.json --worker connect-distributed.properties
+                                                                a connector, before it is put on a worker
+  sparkmirror plan --url http://connect-1:8083 [NAME …]         connectors of a running sparkmirror worker
+
+  sparkmirror plan mm2.properties --detailed-exitcode           in CI: has anything drifted?
+
+exit codes: 0 nothing blocks, whether there is something to do or not, 2 something blocks, wrong usage, or an
+unusable file, 3 a cluster, or a worker, can't be reached. With --detailed-exitcode, as Terraform's: 0 nothing
+to change, 1 an error, or something blocks, 2 there are changes; records that are left to copy are no change.
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "plan",
+        description="Show what a mirror would do, and change nothing.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument(
+        "names",
+        nargs="*",
+        metavar="FILE | NAME",
+        help="an mm2.properties, a Strimzi resource, or a connector's JSON (with --worker); with --url or "
+        "--context, names of connectors (default: every MirrorSourceConnector)",
+    )
+    add_access_arguments(parser)
+    parser.add_argument(
+        "--worker",
+        type=Path,
+        metavar="FILE",
+        help="the properties of the worker that will run the connector",
+    )
+    parser.add_argument("--clusters", nargs="+", metavar="ALIAS", help="only the flows into these clusters")
+    parser.add_argument(
+        "--rate", type=positive, metavar="BYTES", help="the rate to expect, in bytes per second"
+    )
+    parser.add_argument(
+        "-o", "--output", choices=("table", "json", "yaml"), default="table", help="the plan's form (table)"
+    )
+    parser.add_argument("--detail", action="store_true", help="show every line, topic and partition")
+    parser.add_argument(
+        "--detailed-exitcode",
+        action=_DetailedExitCode,
+        help="tell by the exit code whether there are changes: 0 none, 1 error or blocked, 2 changes",
+    )
+    parser.set_defaults(run=run)
+
+
+class _DetailedExitCode(argparse._StoreTrueAction):  # noqa: SLF001 - argparse's only name for it
+    """Also lets wrong usage exit with 1, since 2 means changes."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
+        parser.set_defaults(usage_exit_code=_ERROR)
+        super().__call__(parser, *given)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        planned = _planned(arguments)
+    except (KafkaError, ConnectUnreachableError) as error:
+        code = _fail(error, _UNREACHABLE)
+    except ConnectRefusedError as error:
+        code = _fail(error, _UNREACHABLE if error.status >= _SERVER_ERRORS else _BLOCKED)
+    except (SparkmirrorError, OSError) as error:
+        code = _fail(error, _BLOCKED)
+    else:
+        return _exit_code(planned, arguments)
+    return _ERROR if arguments.detailed_exitcode else code
+
+
+def _exit_code(planned: Planned, arguments: argparse.Namespace) -> int:
+    """Print what was planned, and what could not be."""
+    _show(planned, arguments.output, detail=arguments.detail)
+    for flow, reason in planned.failed.items():
+        _fail(f"{flow}: {reason}", _UNREACHABLE)
+    code = _UNREACHABLE if planned.failed else _BLOCKED if planned.is_blocked else _NOTHING_BLOCKS
+    if not arguments.detailed_exitcode:
+        return code
+    if code != _NOTHING_BLOCKS:
+        return _ERROR
+    return _CHANGES if planned.has_changes else _NO_CHANGES
+
+
+def _planned(arguments: argparse.Namespace) -> Planned:
+    if arguments.url is not None or arguments.context is not None:
+        with connected(arguments) as connect:
+            return Planned(_of_worker(connect, arguments.names))
+    if len(arguments.names) != 1:
+        hint = ""
+        if not arguments.names and arguments.clusters and Path(arguments.clusters[-1]).is_file():
+            hint = f": put {arguments.clusters[-1]} before --clusters"
+        raise SparkmirrorError(f"one FILE is required, or --url, or --context{hint}")
+    file = Path(arguments.names[0])
+    rate = None if arguments.rate is None else Rate(arguments.rate, "--rate")
+    if arguments.worker is not None:
+        return Planned([plan_of_connector(file, arguments.worker, rate)])
+    return _of_file(file, arguments.clusters, rate)
+
+
+def _of_file(file: Path, into_clusters: Sequence[str] | None, rate: Rate | None) -> Planned:
+    read = read_mirror_maker_file(file, into_clusters)
+    silent = silent_clusters(clusters_of(read.flows))
+    plans: list[FlowPlan] = []
+    failed: dict[Flow, str] = {}
+    for settings in read.flows:
+        flow = settings.flow
+        needed = flow if settings.source is not None else (flow.target,)
+        errors = [silent[alias] for alias in needed if alias in silent]
+        try:
+            if errors:
+                raise DisconnectedError("; ".join(errors))
+            plan = plan_flow(settings, rate)
+        except KafkaError as error:
+            failed[flow] = str(error)
+        else:
+            notes = all_topics(read.config, flow)
+            plans.append(replace(plan, findings=(*plan.findings, *notes)))
+    between = findings_between(plans)
+    joined = [
+        replace(plan, findings=(*found, *plan.findings)) for plan, found in zip(plans, between, strict=True)
+    ]
+    return Planned(joined, failed, str(file), file_findings(read.config))
+
+
+def plan_of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
+    worker_config = worker_file(read_properties(worker), os.environ)
+    given = read_file(file)
+    config = {**given.texts(), **({} if given.name is None else {"name": given.name})}
+    return plan_source(
+        *ConnectorSettings(worker_config.properties, worker_config.settings, os.environ).source(config), rate
+    )
+
+
+def _of_worker(connect: ConnectRest, names: Sequence[str]) -> list[FlowPlan]:
+    wanted = names or [
+        name
+        for name, found in sorted(connect.expanded().items())
+        if found["info"]["config"].get("connector.class", "").endswith(_SOURCE_CLASS)
+    ]
+    try:
+        return [from_json(connect.plan(name)) for name in wanted]
+    except (KeyError, TypeError, ValueError) as error:
+        raise SparkmirrorError(
+            f"{connect.url} does not respond with a plan of this version: {error!r}"
+        ) from error
+
+
+def _show(planned: Planned, output: str, *, detail: bool) -> None:
+    match output:
+        case "json":
+            sys.stdout.write(printable_json(planned.to_json(), indent=2) + "\n")
+        case "yaml":
+            sys.stdout.write(yaml_text(planned.to_json()))
+        case _:
+            write: Callable[[str], None] = _coloured(Console()) if sys.stdout.isatty() else _plainly
+            for line in planned.lines(detail=detail):
+                write(printable(line))
+
+
+def _coloured(console: Console) -> Callable[[str], None]:
+    def write(line: str) -> None:
+        style = _STYLES.get(line.strip()[:1], "bold" if line and not line.startswith(" ") else "")
+        console.print(Text(line, style=style), soft_wrap=True)
+
+    return write
+
+
+def _plainly(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+
+
+def _fail(reason: object, code: int) -> int:
+    sys.stderr.write(f"{_PROG}: {printable(str(reason))}\n")
+    return code

@@ -1,0 +1,174 @@
+"""Defines `sparkmirror run`, the dedicated mode: the counterpart of `connect-mirror-maker.sh`."""
+
+import argparse
+import logging
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from sparkmirror.cli.changed_file import ChangedFile
+from sparkmirror.cli.http_server import address, serve_metrics, serve_pages
+from sparkmirror.cli.logging import add_logging_arguments
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
+from sparkmirror.cli.process import stop_on_signals
+from sparkmirror.connectors.flow_settings import FlowSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.metrics.page import Metrics
+from sparkmirror.metrics.settings import metrics_settings
+from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.plan.file_findings import file_findings
+from sparkmirror.spark.log_files import spark_log_file
+
+_log = logging.getLogger("sparkmirror.run")
+
+_START_FAILED = 3
+_FAILED = 2
+
+_EXAMPLES = """\
+example mm2.properties:
+  clusters = A, B
+  A.bootstrap.servers = a1:9092, a2:9092
+  B.bootstrap.servers = b1:9092
+  A->B.enabled = true
+  A->B.topics = orders.*, payments
+
+  sparkmirror run mm2.properties                    every flow of the file
+  sparkmirror run mm2.properties --clusters B       only the flows into B
+  sparkmirror run mm2.properties --master spark://host:7077
+  sparkmirror run mirror-maker-2.yaml               a KafkaMirrorMaker2 resource of Strimzi
+  sparkmirror run mm2.properties --http 127.0.0.1:8080
+                                                    http://127.0.0.1:8080/ui/ shows what the mirror does
+  sparkmirror run mm2.properties --metrics-port 9404
+                                                    http://HOST:9404/metrics for Prometheus
+
+settings that take effect while it runs, a second or two after the file was saved:
+  A->B.max.bytes.per.second = 5000000               limit of the flow
+  A->B.topic.max.bytes.per.second = orders.*=1000000, .*=2000000
+                                                    limit of each topic: the first REGEX=BYTES that matches
+
+exit codes, as connect-mirror-maker.sh: 0 stopped in order, 2 bad file or settings, or another process copies
+a flow of the file now, 3 could not start, 255 bad arguments
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser(
+        "run",
+        description="Mirror clusters as configured in an mm2.properties file, until SIGINT, SIGTERM, SIGHUP.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("file", type=Path, help="the mm2.properties file, or a Strimzi resource")
+    parser.add_argument(
+        "--clusters",
+        nargs="+",
+        metavar="ALIAS",
+        help="run only the flows into these clusters; FILE comes before",
+    )
+    parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
+    parser.add_argument(
+        "--log-file", type=Path, help="file for Spark's own log (default: a new temporary file)"
+    )
+    parser.add_argument(
+        "--http",
+        type=address,
+        metavar="[HOST:]PORT",
+        help="serve pages (/ui/), /mirror, /metrics and /health there, without authentication "
+        "(0: a free port; default: none)",
+    )
+    parser.add_argument(
+        "--metrics-port",
+        type=address,
+        metavar="[HOST:]PORT",
+        help="serve /metrics for Prometheus there, without authentication (0: a free port; default: none)",
+    )
+    parser.add_argument(
+        "--metrics-rules",
+        metavar="NAME|FILE",
+        help="names of Java's metrics: connect, strimzi, strimzi-reporter, or a JMX exporter's rules file "
+        "(default: metrics.rules of the file, or connect)",
+    )
+    add_logging_arguments(parser)
+    parser.set_defaults(run=run, usage_exit_code=255)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    began = time.monotonic()
+    try:
+        file = ChangedFile(arguments.file, arguments.clusters)
+        read = read_mirror_maker_file(arguments.file, arguments.clusters)
+        options = read.metrics
+        metrics = metrics_settings(options._replace(rules=arguments.metrics_rules or options.rules))
+    except SparkmirrorError as error:
+        _log.error("%s", error)
+        return _FAILED
+    for finding in file_findings(read.config):
+        _log.warning("%s", finding)
+    if arguments.master:
+        read.spark["spark.master"] = arguments.master
+    require_java()
+    log_file = arguments.log_file or spark_log_file("run")
+    mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared)
+    _log.info("flows: %s", ", ".join(map(_named, read.flows)))
+    try:
+        _serve(mirror, Metrics(mirror.readings, metrics, mirror.node_reading), arguments, read.flows)
+        mirror.start()
+        stop_on_signals(mirror.stop)
+        start = _Start(mirror, began)
+        start.check()
+    except SparkmirrorError as error:
+        _log.error("%s", error)
+        mirror.close()
+        return _START_FAILED
+    try:
+        mirror.wait(lambda: _each_second(mirror, file, start))
+    except SparkmirrorError as error:
+        _log.error("%s", error)
+        return _FAILED
+    finally:
+        mirror.close()
+    _log.info("stopped")
+    return 0
+
+
+def _each_second(mirror: MirrorMaker, file: ChangedFile, start: "_Start") -> None:
+    mirror.change_limits(file.poll())
+    start.check()
+
+
+class _Start:
+    """Says once that the mirror has started: when every cluster that it mirrors has answered."""
+
+    def __init__(self, mirror: MirrorMaker, began: float) -> None:
+        self._mirror = mirror
+        self._began = began
+        self._is_said = False
+        self._is_waiting = False
+
+    def check(self) -> None:
+        """Called about once a second."""
+        if self._is_said:
+            return
+        up = self._mirror.up()
+        took_s = time.monotonic() - self._began
+        silent = sorted(alias for alias, is_up in up.items() if not is_up)
+        if not silent:
+            reached = f", reached {' and '.join(sorted(up))}" if up else ""
+            _log.info("started in %.1f s%s; Ctrl-C or SIGTERM stops in order", took_s, reached)
+            self._is_said = True
+        elif not self._is_waiting:
+            _log.info("Spark is ready after %.1f s; waiting for %s", took_s, " and ".join(silent))
+            self._is_waiting = True
+
+
+def _named(flow: FlowSettings) -> str:
+    return str(flow.flow) if flow.source is not None else f"{flow.flow} (only heartbeats)"
+
+
+def _serve(
+    mirror: MirrorMaker, metrics: Metrics, arguments: argparse.Namespace, flows: Sequence[FlowSettings]
+) -> None:
+    """Until the process ends. Raises SparkmirrorError for an address that can't be used."""
+    if arguments.http is not None:
+        serve_pages(mirror, metrics, arguments.http, flows)
+    if arguments.metrics_port is not None:
+        serve_metrics(mirror, metrics, arguments.metrics_port)

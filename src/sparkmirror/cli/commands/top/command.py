@@ -1,0 +1,106 @@
+"""Defines `sparkmirror top`: what a mirror does now, as tables in a terminal."""
+
+import argparse
+import logging
+import socket
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from sparkmirror import __version__
+from sparkmirror.cli.arguments import not_empty
+from sparkmirror.cli.contexts import is_url
+from sparkmirror.cli.mirror_api import Json, MirrorApi, rest_of
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import mirroring_flows
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.extras import how_to_install
+from sparkmirror.domain.printable import printable
+from sparkmirror.status.mirror_watch import MirrorWatch
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.ui.mirror_response import asked_of
+from sparkmirror.view.making import Node
+from sparkmirror.view.view_json import view_json
+
+_FAILED: Final = 2
+
+_HELP: Final = """\
+Shows topics, partitions, consumer groups and events of a mirror, the worst
+first, anew each second: of a URL (a worker, `run --http`, `watch`) or a context
+as the mirror says it, of a FILE from Kafka alone, Java's mirrors included, every
+5 s. Changes nothing.
+
+keys: t topics, p partitions, g groups, e events, f the next flow, s sort by the
+next column, r reverse, / filter, Escape no filter, q quit
+
+examples:
+  sparkmirror top http://mirror-host:8080
+  sparkmirror top --context prod
+  sparkmirror top mm2.properties
+
+needs textual: pip install '.[top]' where you installed sparkmirror from
+exit codes: 0 quit, 2 wrong usage, no terminal, or nothing that can be read
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = subparsers.add_parser("top", description=_HELP)
+    parser.add_argument(
+        "of", nargs="?", type=not_empty, metavar="FILE | URL", help="the mirror's mm2.properties, or its URL"
+    )
+    parser.add_argument("--context", metavar="NAME", help="a URL with credentials, of contexts.yaml")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    try:
+        _run(arguments)
+    except (SparkmirrorError, OSError) as error:
+        sys.stderr.write(f"sparkmirror top: {printable(str(error))}\n")
+        return _FAILED
+    return 0
+
+
+def _run(arguments: argparse.Namespace) -> None:
+    if (arguments.of is None) == (arguments.context is None):
+        raise SparkmirrorError("name a FILE, a URL or a --context")
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise SparkmirrorError("needs a terminal; `sparkmirror status` and `lag` print to files and pipes")
+    try:
+        from sparkmirror.cli.commands.top.app import TopApp  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise SparkmirrorError(f"needs {error.name}: {how_to_install('top')}") from error
+    if arguments.context is None and not is_url(arguments.of):
+        with _watching(Path(arguments.of)) as ask:
+            TopApp(ask.asked).run()
+    else:
+        with rest_of(arguments, arguments.of) as rest:
+            api = MirrorApi(rest)
+            api.flows()  # a wrong URL ends here, with its error
+            TopApp(api.asked).run()
+
+
+@contextmanager
+def _watching(file: Path) -> Iterator["_Watched"]:
+    flows = mirroring_flows(file, read_mirror_maker_file(file).flows)
+    watch = MirrorWatch([(flow.settings, flow.connector) for flow in flows])
+    view = CurrentView(lambda: Node(socket.gethostname(), __version__), watch.looks)
+    logging.disable()  # what fails is in the view; lines of a log would tear the tables
+    watch.start()
+    try:
+        yield _Watched(view)
+    finally:
+        watch.stop()
+        logging.disable(logging.NOTSET)
+
+
+class _Watched:
+    """Answers as `GET /mirror` does."""
+
+    def __init__(self, view: CurrentView) -> None:
+        self._view = view
+
+    def asked(self, parameters: Mapping[str, str]) -> Json:
+        return view_json(self._view.get(), asked_of(parameters))

@@ -1,0 +1,163 @@
+"""Defines `sparkmirror verify`: its arguments, the course of one run, its exit codes."""
+
+import argparse
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from rich.console import Console
+
+from sparkmirror.cli.arguments import positive
+from sparkmirror.cli.commands.verify.table import print_table
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
+from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
+from sparkmirror.cli.process import interrupt_on_signals
+from sparkmirror.cli.reachability import clusters_of, require_clusters
+from sparkmirror.cli.terminal import StatusLines
+from sparkmirror.connectors.flow_settings import MirroringFlow
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.spark.log_files import spark_log_file
+from sparkmirror.spark.session import Session
+from sparkmirror.verify.job import SETTINGS, verification_master, verify_ranges
+from sparkmirror.verify.keeping import keep
+from sparkmirror.verify.ranges import RangeOutcome, RangePlan
+from sparkmirror.verify.verdict import FlowVerdict, State, to_json, to_junit
+from sparkmirror.verify.verification import Verification
+
+_EQUAL = 0
+_DIFFERENT = 1
+_NOT_VERIFIED = 2
+_INTERRUPTED = 130
+
+_SLOTS = 4
+
+_EXAMPLES = """\
+Reads both clusters and compares every mirrored record: count, order, key, value, headers, timestamp. A mirror
+may be running: each partition is compared up to the position that its flow has stored.
+
+examples:
+  sparkmirror verify mm2.properties                                every flow of the file
+  sparkmirror verify mm2.properties --flow 'us-west->us-east'      one flow
+  sparkmirror verify mm2.properties --topics orders 'page-.*'      some topics, as the source names them
+  sparkmirror verify mm2.properties --report proof.json            continue later, compare only new records
+  sparkmirror verify mm2.properties -o junit > verify.xml          a test case per partition
+
+results:
+  missing         the target lacks a record
+  extra           the target has a second copy, or a record of the mirror that the source does not have
+  order           the target has it in another place
+  key, value, headers, timestamp        which parts of a record differ
+  foreign         another producer wrote to the target topic; counted, no difference
+  not comparable  one side has lost it by retention or compaction; counted, no difference
+Topics that are promoted (sparkmirror promote) are named, and not compared.
+
+The result is kept in mm2-events.SOURCE.internal, if that exists and may be written: pages, events and metrics
+of the mirror show it. Nothing else is changed on any cluster.
+
+exit codes: 0 equal, 1 different, 2 wrong usage, unreachable, or nothing to compare
+"""
+
+
+def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add `verify` to the command line; its `run` takes the parsed arguments and returns the exit code."""
+    parser = subparsers.add_parser(
+        "verify",
+        description="Prove that what an mm2.properties file mirrors is the same on both clusters.",
+        epilog=_EXAMPLES,
+    )
+    parser.add_argument("file", type=Path, help="the mm2.properties file that the mirror runs with")
+    add_flow_argument(parser)
+    parser.add_argument(
+        "--topics",
+        nargs="+",
+        metavar="REGEX",
+        help="only source topics whose whole name one of these matches",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        choices=["table", "json", "junit"],
+        default="table",
+        help="the result's form (table)",
+    )
+    parser.add_argument(
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="keep the results in this file; the next run with it compares only what is left or new",
+    )
+    parser.add_argument(
+        "--slots", type=positive, metavar="N", help=f"ranges compared at the same time ({_SLOTS})"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    interrupt_on_signals()
+    try:
+        verdicts = _verify(arguments)
+    except (SparkmirrorError, OSError) as error:
+        return _fail(error, _NOT_VERIFIED)
+    except KeyboardInterrupt:
+        kept = f"; {arguments.report} holds what is finished" if arguments.report else ""
+        return _fail(f"interrupted{kept}", _INTERRUPTED)
+    match arguments.output:
+        case "json":
+            sys.stdout.write(to_json(verdicts) + "\n")
+        case "junit":
+            sys.stdout.write(to_junit(verdicts) + "\n")
+        case _:
+            print_table(Console(), verdicts)
+    if all(verdict.is_equal for verdict in verdicts):
+        return _EQUAL
+    return _DIFFERENT if any(verdict.count(State.DIFFERENT) for verdict in verdicts) else _NOT_VERIFIED
+
+
+def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
+    status = StatusLines(Console(stderr=True))
+    read = read_mirror_maker_file(arguments.file)
+    flows = mirroring_flows(arguments.file, read.flows, arguments.flow)
+    topics = compile_list(arguments.topics, "--topics") if arguments.topics else None
+    require_clusters(clusters_of(flow.settings for flow in flows))
+    status.print(f"Reading both clusters of {', '.join(flow.name for flow in flows)} …")
+    verification = Verification(flows, topics, arguments.report)
+    if not verification.is_finished:
+        _compare(verification, arguments.slots, read.spark, status)
+    verdicts = verification.verdicts()
+    _keep(flows, verdicts, status)
+    return verdicts
+
+
+def _compare(
+    verification: Verification, slots: int | None, spark: Mapping[str, str], status: StatusLines
+) -> None:
+    master = verification_master(slots or _SLOTS)
+    if not slots:
+        master = spark.get("spark.master", master)
+    require_java()
+    status.print(f"Starting Spark on {master} …")
+    settings = {**SETTINGS, **spark, "spark.master": master}
+    with closing(Session.start(master, settings, spark_log_file("verify"))) as session:
+
+        def compare_ranges(plans: Sequence[RangePlan], on_outcome: Callable[[RangeOutcome], None]) -> None:
+            status.print(f"Comparing {len(plans):,} ranges, {session.slots} at a time …")
+            verify_ranges(session, plans, on_outcome)
+
+        verification.compare(compare_ranges, status)
+
+
+def _keep(flows: Sequence[MirroringFlow], verdicts: Sequence[FlowVerdict], status: StatusLines) -> None:
+    """A mirror of Java's has no events, and who compares may have no right to write: neither is an error."""
+    for flow, verdict in zip(flows, verdicts, strict=True):
+        try:
+            keep(flow.settings, flow.connector.name, verdict, time.time())
+        except SparkmirrorError as error:
+            status.print(f"The mirror's pages and metrics won't show this result: {error}")
+
+
+def _fail(reason: object, code: int) -> int:
+    sys.stderr.write(f"sparkmirror verify: {reason}\n")
+    return code

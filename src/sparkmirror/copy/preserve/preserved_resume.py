@@ -1,0 +1,317 @@
+"""Finds where partitions go on whose offsets are preserved: where the target's log ends.
+
+The claim comes first: from then on attempts before can't fill gaps, and what they had open is in the log.
+See docs/decisions/0006.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from sparkmirror.batches.producer import ProducerId
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.cycle_detection import CycleDetection
+from sparkmirror.copy.dead_letters import write_dead_letters
+from sparkmirror.copy.partition_events import ResumeReason, Start
+from sparkmirror.copy.preserve.preserved_findings import (
+    Found,
+    Known,
+    is_unasked,
+    is_unexplained,
+    logs_read,
+    mismatch,
+    next_position,
+    writers,
+)
+from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts, filler_end
+from sparkmirror.copy.preserve.preserved_tail import Bounds, Log, Tail, read_tails
+from sparkmirror.copy.preserve.same_record import has_same_record
+from sparkmirror.copy.preserve.translated_resume import TranslatedResume
+from sparkmirror.copy.resume.claims import transactional_id_of
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
+from sparkmirror.domain.ids import LogIdentity, TopicPartition
+from sparkmirror.domain.incidents import (
+    IncidentKind,
+    OnDataLoss,
+    OnTopicRecreated,
+    target_recreated,
+)
+from sparkmirror.domain.preserving import REFUSED
+from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.data.partition_reader import TOGETHER_MAX, SpanReader
+from sparkmirror.kafka.transactions.fencing import Fencing
+from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.migrations import Migrations, read_migrations
+from sparkmirror.storage.promotions import promoted
+
+_log = logging.getLogger(__name__)
+
+_REMEDY: Final = (
+    "Delete the target topic, and it is made anew with the source's offsets (sparkmirror offsets preserve "
+    "does it, and keeps groups at their places); or leave it out of "
+    "offsets.preserve.topics; or let it go on with other offsets: offsets.on.mismatch=continue-translated"
+)
+
+
+_FILLED_AT_ONCE: Final = 5_000_000
+"""Offsets of beginnings, which take about a second: others wait for them."""
+
+
+class _Logs(NamedTuple):
+    source: SpanReader
+    target: SpanReader
+
+
+class _Mismatch(NamedTuple):
+    """Why the target's log can't get its source's offsets."""
+
+    what: str
+
+
+_Outcome = Start | Beginning | _Mismatch | SparkmirrorError
+
+
+@dataclass(frozen=True, slots=True)
+class PreservedResume:
+    """Of a plan's partitions whose offsets are preserved. Blocks.
+
+    Where that ends, and the user wants it, `translated` goes on with them.
+    """
+
+    plan: TaskPlan
+    cycles: CycleDetection
+    beginnings: PreservedStarts
+    translated: TranslatedResume
+
+    @property
+    def sources(self) -> frozenset[TopicPartition]:
+        return frozenset(plan.source for plan in self.plan.partitions if plan.preserves_offsets)
+
+    def end(self) -> None:
+        """Let what is under way return soon."""
+        self.beginnings.ended.set()
+
+    def starts(
+        self, reasons: Mapping[TopicPartition, ResumeReason]
+    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
+        """The start of each partition, or why it can't start now.
+
+        Where others can start, those whose beginnings take long to fill come with the next call. Raises
+        KafkaError when no partition can start.
+        """
+        translated = {at: reasons[at] for at in self.translated.known(reasons)}
+        kept = {at: reason for at, reason in reasons.items() if at not in translated}
+        outcomes = self._filled(kept)
+        mismatches = {at: each.what for at, each in outcomes.items() if isinstance(each, _Mismatch)}
+        if self.translated.is_wanted:
+            translated.update({at: kept.pop(at) for at in mismatches})
+        write_dead_letters(self.plan, [reason.skipped for reason in kept.values() if reason.skipped])
+        return {
+            **{source: _settled(source, outcomes[source]) for source in kept},
+            **self._translated(translated, mismatches),
+        }
+
+    @property
+    def _target(self) -> ConsumerSettings:
+        return ConsumerSettings(self.plan.producer.connection)
+
+    def _translated(
+        self, reasons: Mapping[TopicPartition, ResumeReason], mismatches: Mapping[TopicPartition, str]
+    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
+        if not reasons:
+            return {}
+        starts = self.translated.starts(reasons, mismatches)
+        return {**starts, **promoted(self._migrations().promotions, reasons)}
+
+    def _migrations(self) -> Migrations:
+        """To be read behind the claims.
+
+        A promotion is recorded before it claims the partitions: who claims later than it sees the record.
+        """
+        owner = owner_of(self.plan.state.positions_topic, self.plan.connector)
+        return read_migrations(self.plan.state.connection, self.plan.flow.source, owner)
+
+    def _filled(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Mapping[TopicPartition, _Outcome]:
+        """As they are found; behind their beginnings, where these are short or nothing else can start."""
+        plans = {plan.source: plan for plan in self.plan.partitions if plan.source in reasons}
+        outcomes = self._outcomes(list(plans.values()), reasons)
+        due = {source: each for source, each in outcomes.items() if isinstance(each, Beginning)}
+        is_short = sum(start - at for _, at, start in due.values()) <= _FILLED_AT_ONCE
+        if due and (is_short or len(due) == len(outcomes)):
+            filled = self.beginnings.fill({plans[source].target: each for source, each in due.items()})
+            ready = [plans[source] for source in due if filled[plans[source].target] is None]
+            outcomes.update({at: error for at in due if (error := filled[plans[at].target]) is not None})
+            outcomes.update(self._outcomes(ready, reasons))
+        return outcomes
+
+    def _outcomes(
+        self, plans: Sequence[CopyPartition], reasons: Mapping[TopicPartition, ResumeReason]
+    ) -> dict[TopicPartition, _Outcome]:
+        outcomes: dict[TopicPartition, _Outcome] = {}
+        known: list[Known] = []
+        looked_up = self._look_up(plans)
+        for plan in plans:
+            found = looked_up[plan.source]
+            if isinstance(found, SparkmirrorError):
+                outcomes[plan.source] = found
+            else:
+                known.append(Known(plan, reasons[plan.source], found))
+        with (
+            closing(SpanReader(ConsumerSettings(self.plan.consumer.connection))) as source,
+            closing(SpanReader(self._target)) as target,
+        ):
+            for begin in range(0, len(known), TOGETHER_MAX):
+                some = known[begin : begin + TOGETHER_MAX]
+                outcomes.update(self._read_outcomes(some, _Logs(source, target)))
+        return outcomes
+
+    def _read_outcomes(self, known: Sequence[Known], logs: _Logs) -> Mapping[TopicPartition, _Outcome]:
+        """Of so many partitions that each side is asked about all of them at once."""
+        ends = {each.plan.target: Log(each.found.target, writers(each.reason, each.found)) for each in known}
+        tails = read_tails(self._target, logs.target, ends)
+        lasts: dict[TopicPartition, int] = {}
+        for each in known:
+            tail = tails[each.plan.target]
+            if isinstance(tail, Tail) and tail.last_record is not None:
+                lasts[each.plan.source] = tail.last_record
+        logs.source.expect(lasts)
+        logs.target.expect(
+            {each.plan.target: each.found.target.start for each in known if each.may_begin_filled}
+        )
+        outcomes: dict[TopicPartition, _Outcome] = {}
+        for each in known:
+            tail = tails[each.plan.target]
+            try:
+                outcomes[each.plan.source] = (
+                    tail if isinstance(tail, SparkmirrorError) else self._outcome(each, tail, logs)
+                )
+            except SparkmirrorError as error:
+                outcomes[each.plan.source] = error
+        return outcomes
+
+    def _look_up(self, plans: Sequence[CopyPartition]) -> Mapping[TopicPartition, Found | SparkmirrorError]:
+        """Claim the partitions, then read where both logs start and end. Raises KafkaError."""
+        if not plans:
+            return {}
+        sources, targets = [plan.source for plan in plans], [plan.target for plan in plans]
+        consumer, target = self.plan.consumer, self._target
+        source_topics = read_metadata(consumer.connection, {plan.source.topic for plan in plans})
+        target_topics = read_metadata(target.connection, {plan.target_topic for plan in plans})
+        claims = self._claim(sources)
+        migrations = self._migrations()
+        refusals = promoted(migrations.promotions, sources)
+        self.cycles.record(claim.id for claim in claims.values() if isinstance(claim, ProducerId))
+        uncommitted = ConsumerSettings(consumer.connection)
+        bounds = [
+            list_offsets(uncommitted, sources, EARLIEST, source_topics),
+            list_offsets(uncommitted, sources, LATEST, source_topics),
+            list_offsets(target, targets, EARLIEST, target_topics),
+            list_offsets(target, targets, LATEST, target_topics),
+        ]
+        found: dict[TopicPartition, Found | SparkmirrorError] = {}
+        for plan in plans:
+            claim = claims[plan.source]
+            offsets = [each[plan.source if at < 2 else plan.target] for at, each in enumerate(bounds)]
+            results = (refusals.get(plan.source), claim, *offsets)
+            error = next((each for each in results if isinstance(each, SparkmirrorError)), None)
+            logs = LogIdentity(
+                source_id=source_topics.topic_ids.get(plan.source.topic, b""),
+                target_id=target_topics.topic_ids.get(plan.target_topic, b""),
+            )
+            if error is not None:
+                found[plan.source] = error
+            else:
+                start, end, target_start, target_end = (int(each) for each in offsets)  # type: ignore[arg-type]  # no error is among them
+                assert isinstance(claim, ProducerId)
+                failback = migrations.failbacks.get(plan.source.topic)
+                found[plan.source] = Found(
+                    claim,
+                    Bounds(start, end),
+                    Bounds(target_start, target_end),
+                    logs,
+                    0 if failback is None else failback.accepted(plan.source.partition, logs),
+                    keeps_all=migrations.keeps_all(plan.source.topic, logs),
+                    deleted_ids=migrations.deleted_ids(plan.source.topic),
+                )
+        return found
+
+    def _claim(
+        self, sources: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, ProducerId | SparkmirrorError]:
+        ids = {source: transactional_id_of(self.plan, source) for source in sources}
+        with closing(Fencing(self.plan.producer.connection)) as fencing:
+            claims = fencing.claim(list(ids.values()))
+        return {source: claims[each] for source, each in ids.items()}
+
+    def _outcome(self, known: Known, tail: Tail, logs: _Logs) -> _Outcome:
+        plan, reason, found = known
+        what = mismatch(known, tail)
+        if what is None and tail.last is not None and not has_same_record(logs.source, plan, tail.last):
+            what = f"it has another record at offset {tail.last_record} than its source"
+        if what is not None:
+            return _Mismatch(f"{plan.target}: {what}")
+        end, start = found.target.end, found.source.start
+        on_recreated = self.plan.settings.reactions.on_topic_recreated
+        if on_recreated is OnTopicRecreated.FAIL and is_unasked(reason, found):
+            text = target_recreated(max(start, end)).text
+            return KafkaError(
+                f"{plan.source}: {text}, if it may: on.topic.recreated is fail. Set it to record"
+            )
+        if tail.is_filler and end < start:
+            return Beginning(found.claimed.id, end, start)
+        log_start = self._hide_filler(known, logs)
+        if isinstance(log_start, SparkmirrorError):
+            return log_start
+        started = self._start(plan, reason, found, tail)
+        if not isinstance(started, Start):
+            return started
+        run = Run(log_start, log_start, end - log_start) if log_start < end else None
+        return started._replace(log_start=log_start, run=run)
+
+    def _start(
+        self, plan: CopyPartition, reason: ResumeReason, found: Found, tail: Tail
+    ) -> Start | SparkmirrorError:
+        writer = tail.state.producer
+        if writer.id == found.claimed.id and writer.epoch > found.claimed.epoch:
+            return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next")
+        if is_unexplained(reason, tail):
+            return RetriableError(f"{plan.target}: a sequence was refused, and its log does not show yet why")
+        position, incident = next_position(plan, reason, found, tail)
+        if incident is not None and incident.kind is IncidentKind.RECORDS_LOST:
+            if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
+                text = f"{plan.source}: {incident.text}, if it may: on.data.loss is fail. Set it to record"
+                return KafkaError(text)
+            _log.warning("%s: %s", plan.source, incident.text)
+        return Start(
+            position,
+            tail.state,
+            incident,
+            logs_read(reason, found),
+            claimed=found.claimed,
+            keeps_all=found.keeps_all,
+        )
+
+    def _hide_filler(self, known: Known, logs: _Logs) -> int | SparkmirrorError:
+        """Where the log starts then, without filler, which comes back where a broker was killed."""
+        target, bounds = known.plan.target, known.found.target
+        if not known.may_begin_filled:
+            return bounds.start
+        end = filler_end(logs.target, target, bounds)
+        if end == bounds.start:
+            return end
+        return self.beginnings.move({target: end})[target] or end
+
+
+def _settled(source: TopicPartition, outcome: _Outcome) -> Start | SparkmirrorError:
+    match outcome:
+        case Beginning(_, at, start):
+            return RetriableError(f"{source}: the target is filled from offset {at} to {start} next")
+        case _Mismatch(what):
+            return KafkaError(f"{REFUSED}: {what}. {_REMEDY}")
+        case _:
+            return outcome

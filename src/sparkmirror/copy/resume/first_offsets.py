@@ -1,0 +1,53 @@
+"""Looks up the offsets where partitions start that do not start at their position."""
+
+from collections.abc import Collection, Mapping
+
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.partition_events import ResumeReason
+from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition, is_another
+from sparkmirror.domain.incidents import OnTopicRecreated
+from sparkmirror.kafka.admin.metadata import Metadata
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+
+
+def first_offsets(
+    plan: TaskPlan,
+    reasons: Mapping[TopicPartition, ResumeReason],
+    logs: Mapping[TopicPartition, LogIdentity],
+    metadata: Metadata,
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """The first offset of each source partition that does not start at its position. Blocks.
+
+    `logs` are those that are there now, `metadata` is the source's. Raises KafkaError.
+    """
+    restarts = plan.settings.reactions.on_topic_recreated is OnTopicRecreated.RESTART
+    reset: list[TopicPartition] = []
+    recreated: list[TopicPartition] = []
+    for source, reason in reasons.items():
+        known = UNKNOWN_LOGS if reason.position is None else reason.position.logs
+        source_is_new = is_another(known.source_id, logs[source].source_id)
+        target_is_new = is_another(known.target_id, logs[source].target_id)
+        if restarts and (source_is_new or target_is_new):
+            reset.append(source)
+        elif source_is_new:
+            recreated.append(source)
+        elif reason.position is None or reason.is_gone:
+            reset.append(source)
+    at_start = list_offsets(plan.consumer, recreated, EARLIEST, metadata)
+    return {**_reset_offsets(plan.consumer, reset, metadata), **at_start}
+
+
+def _reset_offsets(
+    consumer: ConsumerSettings, partitions: Collection[TopicPartition], metadata: Metadata
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """The offsets where `auto.offset.reset` lets partitions without a position start."""
+    policy = consumer.offset_reset
+    if policy is OffsetReset.NONE:
+        return {
+            partition: KafkaError(f"{partition} has no valid position and auto.offset.reset is none")
+            for partition in partitions
+        }
+    which = EARLIEST if policy is OffsetReset.EARLIEST else LATEST
+    return list_offsets(consumer, partitions, which, metadata)

@@ -1,0 +1,252 @@
+"""Lets an attempt succeed the one before it: claims partitions, continues where it ended, records itself.
+
+An attempt goes on without a new claim as long as nothing that it has sent is unanswered.
+"""
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.producer import ProducerId, ProducerState
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.partition_events import ResumeReason, Start
+from sparkmirror.copy.resume.claims import Claimed, Claims, Unfenced
+from sparkmirror.copy.resume.last_copied import LogEnd, TargetLogs, known_end, last_copied
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
+from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
+from sparkmirror.domain.incidents import Incident, IncidentKind, records_repeated, target_truncated
+from sparkmirror.kafka.admin.metadata import Metadata
+from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record
+from sparkmirror.storage.positions import Position, read_positions
+
+_log = logging.getLogger(__name__)
+
+_EXPIRED: Final = (
+    "records behind the stored position may come twice: the target's log no longer reaches back to it, "
+    "and what is left of the attempt before does not tell what was there"
+)
+
+ClaimResults = Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]
+
+
+@dataclass(frozen=True, slots=True)
+class Succession:
+    """Of a plan's partitions; without `claims` nothing is claimed. Blocks."""
+
+    plan: TaskPlan
+    claims: Claims | None
+    _unfenced: set[TopicPartition] = field(default_factory=set)
+    """Those of which that was reported."""
+
+    def claim(
+        self, plans: Sequence[CopyPartition], reasons: Mapping[TopicPartition, ResumeReason]
+    ) -> ClaimResults:
+        """The claims of those partitions that need one. Raises KafkaError when nothing can be claimed now."""
+        if self.claims is None or not self.plan.producer.idempotent:
+            return {}
+        wanted = [plan for plan in plans if self._is_needed(reasons[plan.source])]
+        settled = {source: own for source, reason in reasons.items() if (own := _settled(reason))}
+        return self.claims.claim(wanted, settled) if wanted else {}
+
+    def read_again(
+        self, reasons: Mapping[TopicPartition, ResumeReason], claims: ClaimResults
+    ) -> Mapping[TopicPartition, ResumeReason]:
+        """The reasons of those where another attempt may have been newer, with the positions since the claim.
+
+        Whatever this task has met before counts no more then. Raises KafkaError.
+        """
+        doubtful = [
+            source
+            for source, reason in reasons.items()
+            if isinstance(claim := claims.get(source), Claimed)
+            and claim.last is not None
+            and not _is_newest(reason, claim.last)
+        ]
+        if not doubtful:
+            return {}
+        plan = self.plan
+        stored = read_positions(
+            plan.state.connection, plan.state.positions_topic, plan.connector, plan.flow.source, doubtful
+        )
+        return {
+            source: ResumeReason(_newest(stored.get(source), claims[source]), is_stored=True)
+            for source in doubtful
+        }
+
+    def states(
+        self, reasons: Mapping[TopicPartition, ResumeReason], claims: ClaimResults
+    ) -> Mapping[TopicPartition, ProducerState]:
+        """Where attempts begin, or go on, the state to write with."""
+        if self.plan.transaction is not None:
+            return {}
+        found: dict[TopicPartition, ProducerState] = {}
+        for source, reason in reasons.items():
+            claim = claims.get(source)
+            if isinstance(claim, Claimed):
+                found[source] = ProducerState(claim.own.producer, 0, 0)
+            elif reason.is_settled and reason.position is not None and reason.position.producer is not None:
+                found[source] = reason.position.producer
+        return found
+
+    def logs(
+        self,
+        reasons: Mapping[TopicPartition, ResumeReason],
+        claims: ClaimResults,
+        ends: Mapping[TopicPartition, int | SparkmirrorError],
+        metadata: Metadata,
+    ) -> TargetLogs:
+        """The target's logs, which have these `ends`, where attempts before may have to be looked up.
+
+        What they have written is behind what is known of it, and before the own marker.
+        """
+        expected = {
+            plan.target: min(
+                known_end(claim.last, reasons[plan.source].position).target_offset,
+                end if claim.marker is None else claim.marker,
+            )
+            for plan in self.plan.partitions
+            if isinstance(claim := claims.get(plan.source), Claimed)
+            and claim.last is not None
+            and claim.last.may_write
+            and isinstance(end := ends[plan.target], int)
+        }
+        return TargetLogs(ConsumerSettings(self.plan.producer.connection), expected, metadata)
+
+    def behind(
+        self, plan: CopyPartition, position: Position, last: Attempt, log: LogEnd, logs: TargetLogs
+    ) -> Start | SparkmirrorError:
+        """The start behind what the attempt before has written."""
+        end = log.offset
+        try:
+            found = last_copied(logs, plan.target, last, position, log)
+        except AuthorizationError as error:
+            known = known_end(last, position).end
+            text = f"records behind the stored position may come twice: {error}"
+            unread = Incident(IncidentKind.NOT_READ_BACK, text)
+            return Start(known.offset, ProducerState(last.producer, known.sequence, end), unread)
+        except SparkmirrorError as error:
+            return error
+        following = found.end.offset
+        incident: Incident | None = None
+        if found.acknowledged is not None:
+            incident = target_truncated(plan.target, min(end, log.fenced), found.acknowledged, following)
+        elif found.is_uncertain:
+            incident = Incident(IncidentKind.NOT_READ_BACK, _EXPIRED)
+        elif found.repeated is not None:
+            incident = records_repeated(plan.target, *found.repeated)
+        elif found.records:
+            _log.info(
+                "%s: %d records behind the stored position are there already; continuing from offset %d",
+                plan.target,
+                found.records,
+                following,
+            )
+        writer = position.producer
+        is_as_stored = found.records == 0 and writer is not None and end == writer.next_offset
+        return Start(
+            following,
+            ProducerState(last.producer, found.end.sequence, end),
+            incident,
+            UNKNOWN_LOGS._replace(source_epoch=found.end.epoch),
+            position.run if is_as_stored else None,
+        )
+
+    def record(self, starts: dict[TopicPartition, Start | SparkmirrorError], claims: ClaimResults) -> None:
+        """Record the attempts that begin, before their first batch and position; what is over is deleted.
+
+        Raises KafkaError.
+        """
+        if self.claims is None or self.plan.transaction is not None:
+            return
+        records: list[LogRecord] = []
+        over: list[LogRecord] = []
+        for source, start in starts.items():
+            claim = claims.get(source)
+            if not isinstance(start, Start):
+                continue
+            if isinstance(claim, Unfenced):
+                starts[source] = self._noted(source, start, claim)
+            if not isinstance(claim, Claimed):
+                continue
+            attempt = claim.begin(start.position, start.producer.next_offset, start.logs)
+            starts[source] = start._replace(attempt=attempt, marker=claim.marker)
+            records.append(attempt_record(self.claims.owner, source, attempt))
+            over += [deletion_record(self.claims.owner, source, each.producer) for each in claim.over]
+        self.claims.write(records)
+        self.claims.write(over)
+
+    def _noted(self, source: TopicPartition, start: Start, claim: Unfenced) -> Start:
+        """The start, which says once that attempts of the partition may overlap."""
+        if start.incident is not None or source in self._unfenced:
+            return start
+        self._unfenced.add(source)
+        text = f"attempts are not fenced, and overlapping ones may repeat or skip records: {claim.reason}"
+        return start._replace(incident=Incident(IncidentKind.UNFENCED, text))
+
+    def _is_needed(self, reason: ResumeReason) -> bool:
+        """In transactions only what an attempt without them may have written must be fenced."""
+        if self.plan.transaction is not None:
+            return reason.position is not None and reason.position.producer is not None
+        return reason.renews or not reason.is_settled
+
+
+def newest_word(position: Position | None, claim: Claimed | Unfenced | None) -> Attempt | None:
+    """The attempt before, if it says where the partition is.
+
+    Java, transactions, a reset, and versions that recorded no attempts leave a position that is newer.
+    """
+    if not isinstance(claim, Claimed) or position is None or position.producer is None:
+        return None
+    writer, last = position.producer.producer, claim.last
+    known = any(attempt.producer.id == writer.id for attempt in claim.over)
+    is_newer = last is not None and last.producer.id == writer.id and last.producer.epoch < writer.epoch
+    return last if known and not is_newer else None
+
+
+def _newest(position: Position | None, claim: Claimed | Unfenced | SparkmirrorError) -> Position | None:
+    """The stored position, unless an older attempt has stored it: then what the one before says of itself.
+
+    What an older attempt knew of the topics may be about others.
+    """
+    last = None if isinstance(claim, SparkmirrorError) else newest_word(position, claim)
+    if last is None or position is None or position.producer is None:
+        return position
+    if position.producer.producer == last.producer:
+        return position
+    end, target_offset = known_end(last, None)
+    state = ProducerState(last.producer, end.sequence, target_offset)
+    return Position(end.offset - 1, state, last.logs._replace(source_epoch=end.epoch))
+
+
+def is_used(position: Position | None, claim: Claimed | Unfenced | None) -> bool:
+    """Whether the claimed epoch, or a later one, was written with before.
+
+    Versions that claim nothing go on under the stored id, and take its next epoch where they need one.
+    """
+    if not isinstance(claim, Claimed) or position is None or position.producer is None:
+        return False
+    writer, own = position.producer.producer, claim.own.producer
+    return writer.id == own.id and writer.epoch >= own.epoch
+
+
+def is_overtaken(claim: Claimed | Unfenced | None, end: int) -> bool:
+    """Whether the target's log, which ends there, has lost the own marker."""
+    return isinstance(claim, Claimed) and claim.marker is not None and end <= claim.marker
+
+
+def _is_newest(reason: ResumeReason, last: Attempt) -> bool:
+    """Whether no other attempt can have stored a position that is newer than the one that is known."""
+    position = reason.position
+    if position is None or position.producer is None or position.producer.producer != last.producer:
+        return False
+    is_its_end = last.stage is Stage.CLOSED and position.offset + 1 == last.ends[-1].offset
+    return is_its_end or not reason.is_stored
+
+
+def _settled(reason: ResumeReason) -> ProducerId | None:
+    if not reason.is_settled or reason.position is None or reason.position.producer is None:
+        return None
+    return reason.position.producer.producer

@@ -1,0 +1,1 @@
+"""Records and positions in one transaction (KIP-618)."""

@@ -1,0 +1,1 @@
+"""The Java that brokers and Spark run on: found, its jars fetched, its classes archived."""

@@ -1,0 +1,1 @@
+"""Topics, configs, ACLs, accounts and metadata of one cluster."""

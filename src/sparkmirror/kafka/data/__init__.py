@@ -1,0 +1,1 @@
+"""Record batches read from and written to partitions."""

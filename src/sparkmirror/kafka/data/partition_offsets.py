@@ -1,0 +1,177 @@
+"""Finds where partitions begin and end (ListOffsets), and how large their logs are (DescribeLogDirs)."""
+
+import random
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from typing import Any, Final
+
+from kafka.protocol.admin import DescribeLogDirsRequest, DescribeLogDirsResponse
+from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.errors import RetriableError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.admin.metadata import Metadata
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.transport import network_of
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+
+EARLIEST: Final = -2
+LATEST: Final = -1
+_VERSION_MAX: Final = 7
+_NO_REPLICA_ID: Final = -1
+_DEBUGGING_REPLICA_ID: Final = -2
+"""Kafka's name for it: the leader answers with what it has, replicated or not."""
+
+_STABLE_POLL: Final = Backoff(first_s=0.005, max_s=0.2)
+"""The markers of a transaction that ends are written within milliseconds."""
+
+
+def list_offsets(
+    settings: ConsumerSettings,
+    partitions: Collection[TopicPartition],
+    which: int,
+    metadata: Metadata | None = None,
+    *,
+    unreplicated: bool = False,
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """The EARLIEST or LATEST offset of each partition, or the error for it.
+
+    LATEST is the last stable offset under read_committed, and the end of the leader's own log where
+    `unreplicated` is asked for. `metadata` spares a request where that of these
+    topics has just been read. Raises RetriableError when no broker responds.
+    """
+    if not partitions:
+        return {}
+    with closing(Cluster(settings.connection, metadata)) as cluster:
+        return offsets_by(cluster, settings, partitions, which, unreplicated=unreplicated)
+
+
+def offsets_by(
+    cluster: Cluster,
+    settings: ConsumerSettings,
+    partitions: Collection[TopicPartition],
+    which: int,
+    *,
+    unreplicated: bool = False,
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """As `list_offsets`, over the cluster's connections."""
+
+    def ask(
+        connection: Connection, led: Sequence[TopicPartition]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        request = _offsets_request(led, which, read_committed=settings.read_committed)
+        if unreplicated:
+            request.replica_id = _DEBUGGING_REPLICA_ID
+        timeout_s = settings.connection.request_timeout_s
+        response = connection.request(
+            request, ListOffsetsResponse, timeout_s=timeout_s, version_max=_VERSION_MAX
+        )
+        return {
+            TopicPartition(topic.name, found.partition_index): _offset(cluster, topic.name, found)
+            for topic in response.topics
+            for found in topic.partitions
+        }
+
+    return cluster.ask_leaders(partitions, ask) if partitions else {}
+
+
+def require_offsets(
+    settings: ConsumerSettings,
+    partitions: Collection[TopicPartition],
+    which: int,
+    metadata: Metadata | None = None,
+) -> Mapping[TopicPartition, int]:
+    """As `list_offsets`, but raises the first error of any partition."""
+    offsets: dict[TopicPartition, int] = {}
+    for partition, offset in list_offsets(settings, partitions, which, metadata).items():
+        if isinstance(offset, SparkmirrorError):
+            raise offset
+        offsets[partition] = offset
+    return offsets
+
+
+def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float = 60.0) -> None:
+    """Wait until all records that are in a topic now are committed or aborted (KIP-98).
+
+    While a transaction is open, its first record hides those that others have committed behind it. Raises
+    KafkaError, RetriableError when it takes too long.
+    """
+    network = network_of(settings)
+    deadline = network.time() + deadline_s
+    with closing(Cluster(settings)) as cluster:
+        metadata, partitions = cluster.learn([topic]), cluster.partitions(topic)
+        if not partitions:
+            raise cluster.error(UNKNOWN_TOPIC_OR_PARTITION, f"read {topic}", Need.DESCRIBE_TOPIC.of(topic))
+    ends = require_offsets(ConsumerSettings(settings), partitions, LATEST, metadata)
+    polls = 0
+    while True:
+        stable = require_offsets(ConsumerSettings(settings, read_committed=True), list(ends), LATEST)
+        ends = {partition: end for partition, end in ends.items() if stable[partition] < end}
+        if not ends:
+            return
+        if network.time() > deadline:
+            unstable = ", ".join(map(str, ends))
+            raise RetriableError(
+                f"{unstable} on {settings.cluster}: a transaction has been open for {deadline_s:g} s"
+            )
+        polls += 1
+        network.sleep(_STABLE_POLL.delay_s(polls, random.random()))
+
+
+def log_sizes(
+    settings: ConnectionSettings, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """How many bytes partitions have on their leaders' disks (KIP-113), as far as brokers disclose it.
+
+    It takes DESCRIBE on the cluster. Raises RetriableError when no broker responds.
+    """
+
+    def ask(connection: Connection, led: Sequence[TopicPartition]) -> Mapping[TopicPartition, int]:
+        response = connection.request(
+            _sizes_request(led), DescribeLogDirsResponse, timeout_s=settings.request_timeout_s
+        )
+        return {
+            TopicPartition(topic.name, partition.partition_index): int(partition.partition_size)
+            for directory in response.results
+            for topic in directory.topics
+            for partition in topic.partitions
+            if not partition.is_future_key  # a copy on its way to another disk
+        }
+
+    with closing(Cluster(settings)) as cluster:
+        sizes = cluster.ask_leaders(partitions, ask)
+    return {partition: size for partition, size in sizes.items() if not isinstance(size, SparkmirrorError)}
+
+
+def _offset(cluster: Cluster, topic: str, found: Any) -> int | SparkmirrorError:
+    if found.error_code:
+        action = f"ListOffsets of {topic}-{found.partition_index}"
+        return cluster.error(found.error_code, action, Need.DESCRIBE_TOPIC.of(topic))
+    return int(found.offset)
+
+
+def _offsets_request(partitions: Collection[TopicPartition], which: int, *, read_committed: bool) -> Any:
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    by_topic: dict[str, list[Any]] = {}
+    for topic, partition in partitions:
+        asked = topic_class.ListOffsetsPartition(
+            partition_index=partition, current_leader_epoch=-1, timestamp=which
+        )
+        by_topic.setdefault(topic, []).append(asked)
+    return ListOffsetsRequest(
+        replica_id=_NO_REPLICA_ID,
+        isolation_level=int(read_committed),
+        topics=[topic_class(name=topic, partitions=asked) for topic, asked in by_topic.items()],
+    )
+
+
+def _sizes_request(partitions: Collection[TopicPartition]) -> Any:
+    topic_class = DescribeLogDirsRequest.DescribableLogDirTopic
+    by_topic = numbers_by_topic(partitions)
+    return DescribeLogDirsRequest(
+        topics=[topic_class(topic=topic, partitions=numbers) for topic, numbers in by_topic.items()]
+    )

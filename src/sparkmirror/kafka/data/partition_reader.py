@@ -1,0 +1,236 @@
+"""Fetches whole batches of partitions, for a caller that may block. Every wait is bounded.
+
+For state topics, and to read what the end of a log holds; the copy loop reads through `BatchReader`.
+"""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import NamedTuple
+
+from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.admin.metadata import NO_EPOCH, Metadata
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, offsets_by
+from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.transport import network_of
+from sparkmirror.kafka.retries import Retries
+from sparkmirror.kafka.wire import fetch
+from sparkmirror.kafka.wire.error_codes import OFFSET_OUT_OF_RANGE
+from sparkmirror.kafka.wire.fetch import (
+    FetchedPartition,
+    FetchPosition,
+    decode_fetch_response,
+    encode_fetch_request,
+)
+
+_FETCH_BYTES_MAX = 8 << 20
+_SPAN_FETCH_BYTES = 256 << 10
+"""Records that are searched for are near, as a rule."""
+_ALL = 1 << 62
+TOGETHER_MAX = 100
+"""Partitions in a Fetch ahead of the questions: each brings a batch at least."""
+_SPAN_RESPONSE_TIMEOUT_S = 5.0
+
+
+class PartitionReader:
+    """Not thread-safe: one owner."""
+
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        fetch_bytes_max: int = _FETCH_BYTES_MAX,
+        metadata: Metadata | None = None,
+    ) -> None:
+        """Of a partition so many bytes come at a time, or one batch. `metadata` as in `list_offsets`."""
+        self._settings = replace(settings, partition_fetch_bytes_max=fetch_bytes_max, fetch_bytes_min=1)
+        self._bytes_max = fetch_bytes_max
+        self._timeout_s = settings.connection.request_timeout_s
+        self._cluster = Cluster(settings.connection, metadata)
+        self._network = network_of(settings.connection)
+
+    def partitions(self, topic: str) -> Sequence[TopicPartition]:
+        """None for a topic that doesn't exist. Raises KafkaError."""
+        return self._cluster.partitions(topic)
+
+    def fetch(
+        self, offsets: Mapping[TopicPartition, int], wait_s: float, read_epoch: int = NO_EPOCH
+    ) -> list[FetchedPartition]:
+        """The batches from these offsets on: those that are there, else those that arrive within `wait_s`.
+
+        A partition's error is 0 or OFFSET_OUT_OF_RANGE. Where the record before was read in the leader epoch
+        `read_epoch`, the response says if the log has diverged since.
+
+        Retries what may pass until the request's time-out has passed; raises at once when no broker responds.
+        Raises KafkaError.
+        """
+        retries = Retries(self._settings.connection, self._network.time() + wait_s + self._timeout_s)
+        while True:
+            fetched = self._cluster.ask_leaders(
+                offsets, lambda connection, led: self._exchange(connection, led, offsets, wait_s, read_epoch)
+            )
+            errors = [found for found in fetched.values() if isinstance(found, SparkmirrorError)]
+            if not errors:
+                return [found for found in fetched.values() if isinstance(found, FetchedPartition)]
+            retries.wait(min(errors, key=lambda error: error.retriable))
+
+    def starts(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        """Where each log starts, or the error for it. Raises RetriableError when no broker responds."""
+        return offsets_by(self._cluster, self._settings, partitions, EARLIEST)
+
+    def forget_leaders(self) -> None:
+        self._cluster.forget()
+
+    def close(self) -> None:
+        self._cluster.close()
+
+    def _exchange(
+        self,
+        connection: Connection,
+        led: Sequence[TopicPartition],
+        offsets: Mapping[TopicPartition, int],
+        wait_s: float,
+        read_epoch: int,
+    ) -> Mapping[TopicPartition, FetchedPartition | SparkmirrorError]:
+        version = connection.version_of(fetch.API_KEY, "Fetch", fetch.VERSION_LOW, fetch.VERSION_HIGH_BY_NAME)
+        correlation_id = connection.next_correlation_id()
+        settings = replace(self._settings, fetch_wait_max_s=wait_s)
+        wanted = {
+            partition: FetchPosition(offsets[partition], NO_EPOCH, self._bytes_max, read_epoch)
+            for partition in led
+        }
+        bytes_max = max(self._bytes_max, min(len(led) * self._bytes_max, _FETCH_BYTES_MAX))
+        request = encode_fetch_request(wanted, settings, version, correlation_id, bytes_max)
+        frame = connection.ask(request, "Fetch", wait_s + self._timeout_s)
+        response = decode_fetch_response(frame, version, correlation_id)
+        if response.error:
+            raise self._cluster.error(response.error, f"Fetch from {connection.address}")
+        return {found.partition: self._checked(found) for found in response.partitions}
+
+    def _checked(self, fetched: FetchedPartition) -> FetchedPartition | SparkmirrorError:
+        if fetched.error in (0, OFFSET_OUT_OF_RANGE):
+            return fetched
+        partition = fetched.partition
+        return self._cluster.error(fetched.error, str(partition), Need.READ_TOPIC.of(partition.topic))
+
+
+class _Fetched(NamedTuple):
+    """The answer to a Fetch of one partition, its batches without the one that is cut off."""
+
+    partition: TopicPartition
+    begin: int
+    size_bytes: int
+    batches: Sequence[FetchedBatch]
+    aborted: Sequence[tuple[int, int]]
+
+    @property
+    def end(self) -> int:
+        return self.batches[-1].header.last_offset + 1 if self.batches else self.begin
+
+    def has(self, partition: TopicPartition, offset: int) -> bool:
+        return self.partition == partition and self.begin <= offset < self.end
+
+
+class SpanReader:
+    """Reads the batches between two offsets of a partition, up to a number of bytes.
+
+    What one Fetch brought is kept for the next span, since spans follow each other, as a rule. Not
+    thread-safe: one owner. Connects on demand.
+    """
+
+    def __init__(self, settings: ConsumerSettings, metadata: Metadata | None = None) -> None:
+        """Without aborted records if the settings say `read_committed`. `metadata` as in `list_offsets`."""
+        timeout_s = min(settings.connection.request_timeout_s, _SPAN_RESPONSE_TIMEOUT_S)
+        settings = replace(settings, connection=replace(settings.connection, request_timeout_s=timeout_s))
+        self._read_committed = settings.read_committed
+        self._reader = PartitionReader(settings, _SPAN_FETCH_BYTES, metadata)
+        self._kept: _Fetched | None = None
+        self._expected: dict[TopicPartition, int] = {}
+        self._ahead: dict[TopicPartition, _Fetched] = {}
+        self.bytes_read = 0
+
+    def expect(self, offsets: Mapping[TopicPartition, int]) -> None:
+        """These partitions are read soon, in this order and first from there: they are fetched together."""
+        self._expected = dict(offsets)
+
+    def read(
+        self, partition: TopicPartition, begin: int, end: int, bytes_max: int = _ALL
+    ) -> Iterator[FetchedBatch]:
+        """Whole batches, control batches included, that have a record between the offsets.
+
+        Ends early after so many bytes, and where the log does not reach. Raises KafkaError and
+        CorruptBatchError.
+        """
+        offset, stop = begin, self.bytes_read + bytes_max
+        while offset < end and self.bytes_read < stop:
+            fetched = self._fetched(partition, offset)
+            aborted, before = AbortedTransactions(fetched.aborted), offset
+            for batch in fetched.batches:
+                dropped = aborted.drops(batch) and self._read_committed
+                if not offset <= batch.header.last_offset or batch.header.base_offset >= end:
+                    continue
+                offset = batch.header.last_offset + 1
+                if not dropped:
+                    yield batch
+            if offset == before:
+                return
+
+    def starts(
+        self, partitions: Collection[TopicPartition]
+    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+        """As `PartitionReader.starts`."""
+        return self._reader.starts(partitions)
+
+    def forget(self) -> None:
+        """Fetch everything again: the log may have changed."""
+        self._kept = None
+        self._expected.clear()
+        self._ahead.clear()
+
+    def close(self) -> None:
+        self._reader.close()
+
+    def _fetched(self, partition: TopicPartition, offset: int) -> _Fetched:
+        if self._kept is None or not self._kept.has(partition, offset):
+            self._kept = self._next(partition, offset)
+            self.bytes_read += self._kept.size_bytes
+        return self._kept
+
+    def _next(self, partition: TopicPartition, offset: int) -> _Fetched:
+        if partition in self._expected:
+            self._fetch_ahead(partition)
+        ahead = self._ahead.pop(partition, None)
+        if ahead is not None and ahead.has(partition, offset):
+            return ahead
+        (found,) = self._fetch({partition: offset})
+        return found
+
+    def _fetch_ahead(self, partition: TopicPartition) -> None:
+        """With those that are expected behind it. None of them fails for another's sake."""
+        first = {partition: self._expected.pop(partition)}
+        some = list(islice(self._expected, TOGETHER_MAX - 1))
+        try:
+            found = self._fetch({**first, **{each: self._expected.pop(each) for each in some}})
+        except SparkmirrorError:
+            self._expected.clear()
+        else:
+            self._ahead = {fetched.partition: fetched for fetched in found}
+
+    def _fetch(self, offsets: Mapping[TopicPartition, int]) -> list[_Fetched]:
+        return [
+            _Fetched(
+                fetched.partition,
+                offsets[fetched.partition],
+                len(fetched.records),
+                list(iterate_batches(fetched.records)),
+                fetched.aborted,
+            )
+            for fetched in self._reader.fetch(offsets, 0.0)
+        ]

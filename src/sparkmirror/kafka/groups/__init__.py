@@ -1,0 +1,1 @@
+"""Consumer groups and the group of the workers."""

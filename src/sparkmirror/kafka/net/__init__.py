@@ -1,0 +1,1 @@
+"""Connections to brokers: transports, TLS, logins, frames."""

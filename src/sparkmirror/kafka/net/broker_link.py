@@ -1,0 +1,206 @@
+"""Keeps a connection to one broker open on a loop: opens it in the background, reopens it with back-off.
+
+Frames are sent and received on the loop's thread; only opening, which may block, runs in another.
+"""
+
+import asyncio
+import random
+import threading
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import AuthenticationError, DisconnectedError, SparkmirrorError
+from sparkmirror.kafka.admin.metadata import Broker
+from sparkmirror.kafka.net.channel import Channel
+from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.link_renewal import LinkRenewal
+
+_LOGIN_BACKOFF = Backoff(1.0, 30.0)
+"""For what only a user can mend. A broker counts failed logins, and may lock the account."""
+
+
+_LENGTH_BYTES = 4
+
+
+class Traffic(NamedTuple):
+    """Bytes of some links, and how many of these are connected now."""
+
+    bytes_in: int
+    bytes_out: int
+    connections: int
+
+
+def traffic(links: Iterable["BrokerLink"]) -> Traffic:
+    every = list(links)
+    return Traffic(
+        sum(link.bytes_in for link in every),
+        sum(link.bytes_out for link in every),
+        sum(link.is_ready for link in every),
+    )
+
+
+class LinkOwner(Protocol):
+    """Receives a link's frames and changes of state. All calls come on the loop's thread."""
+
+    def link_ready(self, link: "BrokerLink") -> None:
+        """The connection is open; `link.version_of` may be called."""
+
+    def link_received(self, link: "BrokerLink", frame: memoryview) -> None: ...
+
+    def link_lost(self, link: "BrokerLink", error: SparkmirrorError) -> None:
+        """The connection broke or failed to open, and is retried. Pending requests get no response."""
+
+
+class BrokerLink:
+    """States: connecting, ready, or waiting to connect again."""
+
+    def __init__(
+        self, broker: Broker, settings: ConnectionSettings, loop: asyncio.AbstractEventLoop, owner: LinkOwner
+    ) -> None:
+        self.broker = broker
+        self._settings = settings
+        self._loop = loop
+        self._owner = owner
+        self._backoff = Backoff(settings.reconnect_backoff_s, settings.reconnect_backoff_max_s)
+        self._failures = 0
+        self._connection: Connection | None = None
+        self._channel: Channel | None = None
+        self._writing = False
+        self._closed = False
+        self._opening: Connection | None = None
+        self._renewal: LinkRenewal | None = None
+        self._handing_over = threading.Lock()
+        self.bytes_in = self.bytes_out = 0
+        """Of all its connections, without what TLS adds."""
+
+    @property
+    def is_ready(self) -> bool:
+        return self._channel is not None
+
+    def start(self) -> None:
+        self._loop.create_task(self._connect())
+
+    def close(self) -> None:
+        """Close for good; the owner is not called."""
+        with self._handing_over:
+            self._closed = True
+            if self._opening is not None:
+                self._opening.close()
+        self._release()
+
+    def version_of(self, api_key: int, name: str, low: int, high: int) -> int:
+        assert self._connection is not None
+        return self._connection.version_of(api_key, name, low, high)
+
+    def send(self, buffers: Sequence[bytes | memoryview]) -> None:
+        """Queue one frame. A broken connection is reported through the owner, on a later turn of the loop."""
+        assert self._channel is not None
+        if self._renewal is not None and self._renewal.holds(buffers):
+            return
+        self._transmit(buffers)
+
+    def _transmit(self, buffers: Sequence[bytes | memoryview]) -> None:
+        assert self._channel is not None
+        self.bytes_out += sum(map(len, buffers))
+        try:
+            self._channel.send(buffers)
+        except DisconnectedError as error:
+            self._loop.call_soon(self._fail, self._channel, error)
+            return
+        self._watch_writes()
+
+    def drop(self, error: SparkmirrorError) -> None:
+        """Give up this connection (for example, a request had no response) and open a new one."""
+        if self._channel is not None:
+            self._fail(self._channel, error)
+
+    async def _connect(self) -> None:
+        try:
+            await self._loop.run_in_executor(None, self._open)
+        except SparkmirrorError as error:
+            self._lost(error)
+            return
+        connection, self._opening = self._opening, None
+        if self._closed or connection is None:
+            return
+        self._connection = connection
+        self._channel = connection.into_channel()
+        self._failures = 0
+        self._loop.add_reader(self._channel.fileno(), self._on_readable)
+        if connection.login is not None:
+            self._renewal = LinkRenewal(connection, self._loop, self._transmit, self.drop)
+        self._owner.link_ready(self)
+
+    def _open(self) -> None:
+        """Runs in another thread, and may end after `close`: then nothing takes the connection over."""
+        connection = Connection.open(self.broker.host, self.broker.port, self._settings)
+        with self._handing_over:
+            if self._closed:
+                connection.close()
+            else:
+                self._opening = connection
+
+    def _on_readable(self) -> None:
+        channel = self._channel
+        if channel is None:
+            return
+        try:
+            for frame in channel.receive():
+                self.bytes_in += _LENGTH_BYTES + len(frame)
+                if self._renewal is not None and self._renewal.takes(frame):
+                    continue
+                self._owner.link_received(self, frame)
+                if channel is not self._channel:
+                    return
+        except DisconnectedError as error:
+            self._fail(channel, error)
+
+    def _on_writable(self) -> None:
+        channel = self._channel
+        if channel is None:
+            return
+        try:
+            channel.flush()
+        except DisconnectedError as error:
+            self._fail(channel, error)
+            return
+        self._watch_writes()
+
+    def _watch_writes(self) -> None:
+        assert self._channel is not None
+        if self._channel.wants_write == self._writing:
+            return
+        self._writing = not self._writing
+        if self._writing:
+            self._loop.add_writer(self._channel.fileno(), self._on_writable)
+        else:
+            self._loop.remove_writer(self._channel.fileno())
+
+    def _fail(self, channel: Channel | None, error: SparkmirrorError) -> None:
+        if channel is not None and channel is self._channel:
+            self._release()
+            self._lost(error)
+
+    def _lost(self, error: SparkmirrorError) -> None:
+        if self._closed:
+            return
+        self._failures += 1
+        backoff = _LOGIN_BACKOFF if isinstance(error, AuthenticationError) else self._backoff
+        self._loop.call_later(backoff.delay_s(self._failures, random.random()), self._reconnect)
+        self._owner.link_lost(self, error)
+
+    def _reconnect(self) -> None:
+        if not self._closed:
+            self.start()
+
+    def _release(self) -> None:
+        if self._channel is not None:
+            self._loop.remove_reader(self._channel.fileno())
+            self._loop.remove_writer(self._channel.fileno())
+            self._channel.close()
+        if self._renewal is not None:
+            self._renewal.end()
+        self._channel = self._connection = self._renewal = None
+        self._writing = False

@@ -1,0 +1,1 @@
+"""Transactional ids: epochs, fences, transactions and their control markers."""

@@ -1,0 +1,1 @@
+"""Moves of consumer groups and producers to a flow's target."""

@@ -1,0 +1,1 @@
+"""Promotion of copies to originals, and failback."""

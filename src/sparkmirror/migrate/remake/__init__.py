@@ -1,0 +1,1 @@
+"""Mirrored topics that are recreated with their source's offsets."""

@@ -1,0 +1,136 @@
+"""Computes how much a flow has to copy, from offsets, positions and sizes, and the rate to expect."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
+from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets, log_sizes
+from sparkmirror.kafka.data.topic_log import read_topic
+from sparkmirror.kafka.wire.error_codes import unless_missing
+from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse, progress_topic
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """Per partition; one whose offsets can't be reports_of_one is in none of them.
+
+    `begins` and `ends` are the offsets between which there is something to copy, `sizes` its bytes, by the
+    share that these offsets have of the log. `lost` counts records that retention took before they were
+    copied; `homeless` have no position where `auto.offset.reset` is none.
+    """
+
+    positions: Mapping[TopicPartition, Position] = field(default_factory=dict)
+    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    lost: Mapping[TopicPartition, int] = field(default_factory=dict)
+    homeless: Collection[TopicPartition] = ()
+
+
+def backlog(on: FlowWorker, connector: SourceConfig, partitions: Collection[TopicPartition]) -> Backlog:
+    """Raises KafkaError when positions can't be read, or no broker responds."""
+    if not partitions:
+        return Backlog()
+    consumer = connector.consumers[0]
+    positions = stored_positions(on, connector, partitions)
+    starts = _known(list_offsets(consumer, partitions, EARLIEST))
+    ends = _known(list_offsets(consumer, partitions, LATEST))
+    begins, lost, homeless = dict[TopicPartition, int](), dict[TopicPartition, int](), []
+    for partition in ends.keys() & starts.keys():
+        position = positions.get(partition)
+        if position is not None:
+            begins[partition] = max(position.offset + 1, starts[partition])
+            if position.offset != NOTHING_REPLICATED and starts[partition] > position.offset + 1:
+                lost[partition] = starts[partition] - position.offset - 1
+        elif consumer.offset_reset is OffsetReset.NONE:
+            homeless.append(partition)
+        else:
+            is_earliest = consumer.offset_reset is OffsetReset.EARLIEST
+            begins[partition] = starts[partition] if is_earliest else ends[partition]
+    left = [partition for partition, begin in begins.items() if begin < ends[partition]]
+    sizes = log_sizes(consumer.connection, left) if left else {}
+    shares = {
+        partition: round(size * (ends[partition] - begins[partition]) / (ends[partition] - starts[partition]))
+        for partition, size in sizes.items()
+    }
+    return Backlog(positions, begins, ends, shares, lost, homeless)
+
+
+def stored_positions(
+    on: FlowWorker, connector: SourceConfig, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, Position]:
+    """None at all before the flow has ever run. Raises KafkaError."""
+    topic = on.worker.offset_topic.name
+    return unless_missing(
+        lambda: read_positions(on.worker_client, topic, connector.name, on.flow.source, partitions), {}
+    )
+
+
+def reports(on: FlowWorker, connector: SourceConfig) -> Sequence[PartitionProgress]:
+    """Those of its tasks, in order, as far as they are kept. Raises KafkaError."""
+    topic = progress_topic(on.flow.source)
+    records: list[object] = unless_missing(lambda: list(map(parse, read_topic(on.worker_client, topic))), [])
+    return [
+        report
+        for report in records
+        if isinstance(report, PartitionProgress) and report.connector == connector.name
+    ]
+
+
+def stopped(reported: Sequence[PartitionProgress]) -> Mapping[TopicPartition, str]:
+    """The partitions that wait for a person, by their last reports, and why."""
+    last = {report.source: report for report in reported}
+    return {
+        source: report.error
+        for source, report in last.items()
+        if report.state is PartitionState.FAILED and report.error is not None
+    }
+
+
+def _known(offsets: Mapping[TopicPartition, int | SparkmirrorError]) -> dict[TopicPartition, int]:
+    """Those that could be had; what keeps us from the others shows in our rights."""
+    return {partition: offset for partition, offset in offsets.items() if isinstance(offset, int)}
+
+
+_APART_MAX_S: Final = 10.0
+"""Reports come once a second; between two that are further apart the task has stalled."""
+_SECONDS_MIN: Final = 3
+"""The fewest seconds with a backlog that make a measurement."""
+_SECONDS_MAX: Final = 60
+
+
+def measured_rate(reported: Iterable[PartitionProgress]) -> float | None:
+    """Bytes per second of the whole flow; None if it was never behind long enough.
+
+    A partition that keeps up is copied as fast as it's written: only one with a backlog of at least what it
+    copied since the report before shows what the mirror can do.
+    """
+    by_partition: dict[TopicPartition, list[PartitionProgress]] = {}
+    for report in reported:
+        by_partition.setdefault(report.source, []).append(report)
+    seconds: dict[int, float] = {}
+    for reports_of_one in by_partition.values():
+        for before, after in pairwise(reports_of_one):
+            rate_s = _rate_while_behind(before, after)
+            if rate_s is not None:
+                second = int(after.updated_at)
+                seconds[second] = seconds.get(second, 0.0) + rate_s
+    newest = sorted(seconds)[-_SECONDS_MAX:]
+    return None if len(newest) < _SECONDS_MIN else median(seconds[second] for second in newest)
+
+
+def _rate_while_behind(before: PartitionProgress, after: PartitionProgress) -> float | None:
+    passed_s = after.updated_at - before.updated_at
+    size, records = after.bytes - before.bytes, after.records - before.records
+    is_same_run = after.job_epoch == before.job_epoch and size > 0 and records > 0
+    if not is_same_run or not 0 < passed_s <= _APART_MAX_S or not after.lag:
+        return None
+    is_behind = after.lag >= records
+    return size / passed_s if is_behind else None

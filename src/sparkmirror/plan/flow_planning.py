@@ -1,0 +1,388 @@
+"""Makes a flow's plan: asks both clusters by the syncs that `run` uses, and changes nothing on either."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final, TypeVar
+
+from sparkmirror.config.transaction_settings import transactional_id
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConfig
+from sparkmirror.connectors.internal_topics import OwnTopic, checkpoints_topic, heartbeats_topic, own_topics
+from sparkmirror.connectors.source import MirrorSourceSettings, preserves_offsets
+from sparkmirror.domain.assignment import assign
+from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.kafka.admin.cluster_survey import survey
+from sparkmirror.kafka.transactions.fencing import FENCING_IDS
+from sparkmirror.plan.backlog import Backlog, backlog, measured_rate, reports, stopped
+from sparkmirror.plan.flow_plan import (
+    Change,
+    Finding,
+    FlowPlan,
+    PlannedCopy,
+    Rate,
+    Severity,
+    Skipped,
+    account_changes,
+    acl_changes,
+    config_changes,
+    joined,
+    own_topic_changes,
+    topic_changes,
+)
+from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
+from sparkmirror.plan.group_access import missing_group_rights
+from sparkmirror.plan.holes import estimated_holes
+from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replicas
+from sparkmirror.plan.without_position import filled_topics, predecessors
+from sparkmirror.policies.admin_writes import Results, TopicCreation
+from sparkmirror.policies.filters import DefaultTopicFilter
+from sparkmirror.setup.accounts import AccountPlan, AccountSync
+from sparkmirror.setup.acl_plan import AclPlan
+from sparkmirror.setup.acl_sync import AclSync
+from sparkmirror.setup.config_plan import ConfigPlan
+from sparkmirror.setup.config_sync import ConfigSync
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.promoted_topics import PromotedTopics
+from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
+from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
+from sparkmirror.setup.topic_rules import first_refusal
+from sparkmirror.setup.topic_sync import Topics, TopicSync
+from sparkmirror.storage.attempts import fencing_id, owner_of
+from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.promotions import migrations_topic
+
+DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
+"""For a mirror that was never behind long enough for a measurement."""
+
+_T = TypeVar("_T")
+
+
+def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
+    """Plan a whole flow of an mm2.properties; `rate` is the expected bytes per second. Raises KafkaError."""
+    if settings.source is not None:
+        return plan_source(settings, settings.source, rate, settings)
+    return _plan_heartbeats(settings)
+
+
+def _own_topics_beside(settings: FlowSettings) -> Sequence[OwnTopic]:
+    """Those of the connectors beside the source connector."""
+    own = [heartbeats_topic(settings.flow, settings.heartbeat)]
+    if settings.checkpoint is not None:
+        own.append(checkpoints_topic(settings.flow, settings.checkpoint))
+    return own
+
+
+def _plan_heartbeats(settings: FlowSettings) -> FlowPlan:
+    """Of a flow that mirrors nothing."""
+    own = _own_topics_beside(settings)
+    admin, alias = settings.heartbeat.admin, settings.flow.target
+    with closing(Admin(admin)) as target:
+        present = target.partition_counts()
+    missing = [topic for topic in own if topic.creation.name not in present]
+    wanted = {
+        (alias, topic.replicas_setting, topic.creation.replication_factor): [topic.creation.name]
+        for topic in missing
+    }
+    brokers = len(survey(admin, alias, ()).brokers)
+    return FlowPlan(
+        settings.flow,
+        None,
+        changes=tuple(own_topic_changes([(topic.cluster, topic.creation) for topic in missing])),
+        findings=tuple(too_many_replicas(wanted, {alias: brokers})),
+    )
+
+
+def plan_source(
+    on: FlowWorker, connector: SourceConfig, rate: Rate | None = None, beside: FlowSettings | None = None
+) -> FlowPlan:
+    """What a MirrorSourceConnector does, and what the connectors `beside` it need.
+
+    Raises KafkaError when a cluster can't be reached; what it refuses is among the findings.
+    """
+    with closing(FlowAdmins(on.flow, connector)) as admins:
+        return _Planning(on, connector, admins).plan(rate, beside)
+
+
+class _Planning:
+    """One plan of one flow."""
+
+    def __init__(self, on: FlowWorker, connector: SourceConfig, admins: FlowAdmins) -> None:
+        self._on = on
+        self._connector = connector
+        self._promoted = PromotedTopics(on, connector)
+        self._settings: MirrorSourceSettings = replace(connector.settings, topic_filter=self._promoted.filter)
+        self._admins = admins
+        self._log = flow_log(__name__, on.flow, connector.name)
+        self._unreadable: list[Finding] = []
+
+    def plan(self, rate: Rate | None, beside: FlowSettings | None) -> FlowPlan:
+        no_news: Sequence[str] = ()
+        self._part("promoted topics", self._promoted.check, no_news)
+        topics = self._topics()
+        configs = self._configs()
+        acls = self._acls()
+        accounts = self._accounts()
+        more_own = () if beside is None else _own_topics_beside(beside)
+        surveyed = survey_flow(self._on, self._connector, topics, more_own)
+        assigned = self._assigned(surveyed)
+        left = self._part("positions", lambda: backlog(self._on, self._connector, list(assigned)), Backlog())
+        none: Sequence[PartitionProgress] = ()
+        reported = self._part("progress", lambda: reports(self._on, self._connector), none)
+        begun = {partition.topic for partition in left.positions}
+        filled = self._filled(surveyed, begun)
+        surveyed = replace(
+            surveyed,
+            configs=configs,
+            acls=acls,
+            accounts=accounts,
+            begun=begun,
+            translated=[at for at, position in left.positions.items() if position.is_translated],
+            shifted=[at for at, position in left.positions.items() if position.run and position.run.shift],
+            stopped=stopped(reported),
+            filled=filled,
+            predecessors=self._predecessors() if filled else (),
+            begins=left.begins,
+            lost=left.lost,
+            holes=self._holes(surveyed, left),
+            homeless=left.homeless,
+            refusals=self._refusals(surveyed, configs),
+        )
+        lacking = self._lacking_groups(surveyed, beside)
+        return FlowPlan(
+            self._on.flow,
+            self._connector.name,
+            surveyed.target.cluster_id,
+            self._changes(surveyed),
+            _copies(surveyed, assigned, left),
+            self._rate(rate, reported),
+            tuple(self._skipped(topics)),
+            (*self._unreadable, *findings(surveyed), *lacking),
+        )
+
+    def _changes(self, surveyed: FlowSurvey) -> tuple[Change, ...]:
+        target = self._on.flow.target
+        own = sorted(
+            ((each.cluster, each.creation) for each in surveyed.missing), key=lambda each: each[0] != target
+        )
+        return joined(
+            [
+                own_topic_changes(own),
+                topic_changes(target, surveyed.topics),
+                config_changes(target, surveyed.configs),
+                acl_changes(target, surveyed.acls),
+                account_changes(target, surveyed.accounts),
+            ]
+        )
+
+    # parts, each of which may fail by itself
+
+    def _part(self, name: str, plan: Callable[[], _T], otherwise: _T) -> _T:
+        """What can't be read leaves a finding; a cluster that can't be reached ends everything."""
+        try:
+            return plan()
+        except SparkmirrorError as error:
+            if error.retriable:
+                raise
+            self._unreadable.append(Finding(UNREADABLE, Severity.BLOCKS, name, str(error)))
+            return otherwise
+
+    def _topics(self) -> Topics:
+        admins = self._admins
+
+        def listed() -> Topics:
+            source = {name: SourceTopic(count) for name, count in admins.source.partition_counts().items()}
+            pairs = Selection(self._settings).pairs(source)
+            return Topics(source, admins.target.partition_counts(), TopicPlan(), pairs)
+
+        connector = replace(self._connector, settings=self._settings)
+        deletes = TopicDeleteSync(self._on, connector, admins, self._log)
+        with closing(TopicSync(self._settings, admins, self._log, deletes)) as sync:
+            found = self._part("topics", sync.plan, None)
+        return listed() if found is None else found
+
+    def _configs(self) -> ConfigPlan:
+        if self._settings.sync_topic_configs_interval_s is None:
+            return ConfigPlan()
+        sync = ConfigSync(self._settings, self._admins, self._log)
+        return self._part("configs", sync.plan, ConfigPlan())
+
+    def _acls(self) -> AclPlan:
+        if self._settings.sync_topic_acls_interval_s is None:
+            return AclPlan()
+        return self._part("ACLs", AclSync(self._settings, self._admins, self._log).plan, AclPlan())
+
+    def _accounts(self) -> AccountPlan:
+        if self._settings.sync_accounts_interval_s is None:
+            return AccountPlan()
+        return self._part(
+            "accounts", AccountSync(self._settings, self._admins, self._log).plan, AccountPlan()
+        )
+
+    # data
+
+    def _assigned(self, surveyed: FlowSurvey) -> Mapping[TopicPartition, int]:
+        """The task of each partition, as long as no load is measured."""
+        partitions = [
+            TopicPartition(topic, number)
+            for topic, _ in surveyed.mirrored
+            for number in range(surveyed.source_topics[topic])
+        ]
+        shares = assign(partitions, self._settings.tasks_max)
+        return {partition: task for task, share in enumerate(shares) for partition in share}
+
+    def _filled(self, surveyed: FlowSurvey, begun: Collection[str]) -> Collection[str]:
+        """The remote topics that hold records without evidence that this mirror wrote them."""
+        not_begun = [pair for pair in surveyed.mirrored if pair[0] not in begun]
+        return filled_topics(self._connector, not_begun, surveyed.target_topics)
+
+    def _holes(self, surveyed: FlowSurvey, left: Backlog) -> Mapping[TopicPartition, int]:
+        """Of topics whose offsets are preserved. Who may not read them is told that as a missing right."""
+        preserves = preserves_offsets(self._settings)
+        wanted = {topic for topic, _ in surveyed.mirrored if preserves(topic)}
+        consumer = self._connector.consumers[0]
+
+        def estimated() -> Mapping[TopicPartition, int]:
+            try:
+                return estimated_holes(self._admins.source, consumer, wanted, left)
+            except AuthorizationError:
+                return {}
+
+        return self._part("offsets without records", estimated, {})
+
+    def _lacking_groups(self, surveyed: FlowSurvey, beside: FlowSettings | None) -> Sequence[Finding]:
+        checkpoint = None if beside is None else beside.checkpoint
+        nothing: Sequence[Finding] = ()
+        return self._part(
+            "groups", lambda: missing_group_rights(surveyed, self._connector, checkpoint), nothing
+        )
+
+    def _predecessors(self) -> Collection[str]:
+        return self._part("positions", lambda: predecessors(self._on, self._connector), ())
+
+    def _rate(self, wanted: Rate | None, reported: Sequence[PartitionProgress]) -> Rate:
+        measured = measured_rate(reported) if wanted is None else None
+        found = (
+            DEFAULT_RATE if measured is None else Rate(measured, "what the mirror has reached when behind")
+        )
+        found = wanted or found
+        limit = self._settings.rate_limits.flow
+        return found if limit is None or limit >= found.bytes_s else Rate(limit, "max.bytes.per.second")
+
+    def _skipped(self, topics: Topics) -> Iterable[Skipped]:
+        for topic in sorted(topics.source):
+            refusal = first_refusal(self._settings, topic)
+            if refusal is not None:
+                yield Skipped(topic, refusal.rule, refusal.why)
+
+    # validation by brokers
+
+    def _refusals(self, surveyed: FlowSurvey, configs: ConfigPlan) -> Sequence[Refusal]:
+        """The changes that brokers refuse. They can't validate changes that a plug-in makes."""
+        if self._admins.writes is not self._admins.target:
+            return []
+        topics, connector, missing = surveyed.topics, self._connector, surveyed.missing
+        creations = [
+            TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
+            for new in topics.creates
+        ]
+        grows = {topic.name: topic.partitions for topic in topics.grows}
+        source, target = self._on.flow
+        creations += [own.creation for own in missing if own.cluster == target]
+        at_source = [own.creation for own in missing if own.cluster == source]
+        refused = list[Refusal]()
+        with closing(Admin(connector.target_admin, checks_only=True)) as checks:
+            for need, check in (
+                (Need.CREATE_TOPIC, lambda: checks.create_topics(creations)),
+                (Need.GROW_TOPIC, lambda: checks.grow_topics(grows)),
+                (Need.ALTER_TOPIC_CONFIGS, lambda: checks.alter_configs(configs.changes)),
+            ):
+                refused += _refused(target, need, self._part(need.requests, check, {}))
+        if at_source:
+            with closing(Admin(connector.offset_syncs_admin, checks_only=True)) as checks:
+                refused += _refused(source, Need.CREATE_TOPIC, checks.create_topics(at_source))
+        return refused
+
+
+def _refused(cluster: Alias, need: Need, results: Results) -> Iterable[Refusal]:
+    for name, error in results.items():
+        if error is not None:
+            yield Refusal(cluster, need, name, error)
+
+
+def _copies(
+    surveyed: FlowSurvey, assigned: Mapping[TopicPartition, int], left: Backlog
+) -> tuple[PlannedCopy, ...]:
+    remote = dict(surveyed.mirrored)
+    return tuple(
+        PlannedCopy(
+            partition,
+            remote[partition.topic],
+            task,
+            left.begins.get(partition),
+            left.ends.get(partition),
+            left.sizes.get(partition),
+        )
+        for partition, task in sorted(assigned.items())
+    )
+
+
+_ASKED_MAX: Final = 500
+"""Topics about which a mirror that begins asks for its rights: who lacks them lacks most of them."""
+
+
+def obstacles(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
+    """What is in the way of a flow that begins, by a request to each broker. Raises KafkaError."""
+    surveyed = survey_flow(on, connector, topics, asked_max=_ASKED_MAX)
+    return [finding for finding in findings(surveyed) if finding.severity is Severity.BLOCKS]
+
+
+def survey_flow(
+    on: FlowWorker,
+    connector: SourceConfig,
+    topics: Topics,
+    more_own: Sequence[OwnTopic] = (),
+    asked_max: int | None = None,
+) -> FlowSurvey:
+    """Ask both clusters for their state, and for what a flow needs there. Raises KafkaError.
+
+    `asked_max` bounds the topics whose rights are asked for: thousands take seconds.
+    """
+    settings, flow = connector.settings, on.flow
+    mirrored = topics.pairs
+    own = [*own_topics(on, connector), *more_own]
+    named = settings.topic_filter.named if isinstance(settings.topic_filter, DefaultTopicFilter) else ()
+    asked = mirrored[:asked_max]
+    at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
+    at_target = {remote for _, remote in asked} | _names(own, flow.target)
+    if settings.preserved_topics is not None:
+        at_target.add(migrations_topic(flow.source))
+    prefix, ids = _transactional_ids(on, connector, topics)
+    return FlowSurvey(
+        settings,
+        survey(connector.source_admin, flow.source, at_source),
+        survey(connector.target_admin, flow.target, at_target, ids),
+        {topic: found.partitions for topic, found in topics.source.items()},
+        topics.target,
+        mirrored,
+        named,
+        topics.plan,
+        own=own,
+        id_prefix=prefix,
+    )
+
+
+def _transactional_ids(on: FlowWorker, connector: SourceConfig, topics: Topics) -> tuple[str, list[str]]:
+    """How all that it uses begin, and one of them, if it uses any: rights are given by their prefix."""
+    if connector.transactions is not None:
+        first = transactional_id(on.worker.group_id, connector.name, 0)
+        return first.removesuffix("0"), [first]
+    owner = owner_of(on.worker.offset_topic.name, connector.name)
+    return FENCING_IDS, [fencing_id(owner, TopicPartition(topic, 0)) for topic, _ in topics.pairs[:1]]
+
+
+def _names(own: Iterable[OwnTopic], cluster: Alias) -> set[str]:
+    return {topic.creation.name for topic in own if topic.cluster == cluster}

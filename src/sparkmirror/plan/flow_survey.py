@@ -1,0 +1,80 @@
+"""Holds what is known of a flow before it is judged: both clusters' state, and the plans from it. Pure."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sparkmirror.connectors.internal_topics import OwnTopic
+from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.admin.cluster_survey import ClusterSurvey
+from sparkmirror.kafka.transactions.fencing import FENCING_IDS
+from sparkmirror.setup.accounts import AccountPlan
+from sparkmirror.setup.acl_plan import AclPlan
+from sparkmirror.setup.config_plan import ConfigPlan
+from sparkmirror.setup.topic_plan import TopicPlan
+
+
+class Refusal(NamedTuple):
+    """A broker's answer to something that it was asked to check, and not to do."""
+
+    cluster: Alias
+    need: Need
+    name: str
+    error: KafkaError
+
+
+@dataclass(frozen=True, slots=True)
+class FlowSurvey:
+    """`source_topics` and `target_topics` are all that are there, with their partitions.
+
+    `mirrored` are those to mirror, each with its name on the target; `begun` are those of them of which a
+    position is stored, `filled` the target's that hold records. `named` are asked for by their whole name.
+    """
+
+    settings: MirrorSourceSettings
+    source: ClusterSurvey
+    target: ClusterSurvey
+    source_topics: Mapping[str, int] = field(default_factory=dict)
+    target_topics: Mapping[str, int] = field(default_factory=dict)
+    mirrored: Sequence[tuple[str, str]] = ()
+    named: Collection[str] = ()
+    topics: TopicPlan = field(default_factory=TopicPlan)
+    configs: ConfigPlan = field(default_factory=ConfigPlan)
+    acls: AclPlan = field(default_factory=AclPlan)
+    accounts: AccountPlan = field(default_factory=AccountPlan)
+    own: Sequence[OwnTopic] = ()
+    begun: Collection[str] = ()
+    translated: Collection[TopicPartition] = ()
+    """Those whose offsets could be preserved no more: they go on with others."""
+    shifted: Collection[TopicPartition] = ()
+    """Those that are copied with other offsets, by their positions."""
+    stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
+    """Those that wait for a person, as their tasks have reported last, and why."""
+    predecessors: Collection[str] = ()
+    """Other connectors that have positions of this source."""
+    filled: Collection[str] = ()
+    begins: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """The first upstream offset to copy."""
+    lost: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Records that are gone from the source and were not copied."""
+    holes: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Where offsets are preserved: about so many of those that are left to copy have no record."""
+    homeless: Collection[TopicPartition] = ()
+    """Without a position, where `auto.offset.reset` is none."""
+    refusals: Sequence[Refusal] = ()
+    id_prefix: str = FENCING_IDS
+    """How the transactional ids begin that the flow uses on the target."""
+
+    def side(self, cluster: Alias) -> ClusterSurvey:
+        return self.source if cluster == self.source.alias else self.target
+
+    @property
+    def missing(self) -> Sequence[OwnTopic]:
+        """Those of the mirror's own topics that have to be made."""
+        return [topic for topic in self.own if topic.creation.name not in self._topics(topic.cluster)]
+
+    def _topics(self, cluster: Alias) -> Mapping[str, int]:
+        return self.source_topics if cluster == self.source.alias else self.target_topics

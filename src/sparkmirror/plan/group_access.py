@@ -1,0 +1,65 @@
+"""Finds rights on consumer groups that a flow lacks: it copies all the same, without those groups."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from typing import Final, NamedTuple
+
+from sparkmirror.connectors.checkpoint import named_groups
+from sparkmirror.connectors.flow_settings import CheckpointConfig, SourceConfig
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.ids import GroupId
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.admin.cluster_survey import ClusterSurvey
+from sparkmirror.kafka.admin.tried_rights import is_denied
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.groups.consumer_groups import Groups
+from sparkmirror.plan.access_findings import missing_right
+from sparkmirror.plan.flow_plan import Finding, Severity
+from sparkmirror.plan.flow_survey import FlowSurvey
+
+_ASKED_MAX: Final = 100
+"""Groups that are asked about, one by one: who lacks a right to one lacks it to most."""
+
+
+class _Wanted(NamedTuple):
+    """A right on each of these groups of one cluster."""
+
+    side: ClusterSurvey
+    client: ConnectionSettings
+    need: Need
+    groups: Sequence[GroupId]
+
+
+def missing_group_rights(
+    survey: FlowSurvey, connector: SourceConfig, checkpoint: CheckpointConfig | None
+) -> Sequence[Finding]:
+    """Raises KafkaError when groups can't be listed."""
+    found = []
+    for side, client, need, groups in _wanted(survey, connector, checkpoint):
+        with closing(Cluster(client)) as cluster:
+            denied = [group for group in groups if is_denied(cluster, need.of(group))]
+        found += [missing_right(side, need.of(group), Severity.WARNS) for group in denied]
+    return found
+
+
+def _wanted(
+    survey: FlowSurvey, connector: SourceConfig, checkpoint: CheckpointConfig | None
+) -> Iterator[_Wanted]:
+    if connector.settings.lag_group_id:
+        lag = [GroupId(connector.settings.lag_group_id)]
+        yield _Wanted(survey.source, connector.source_admin, Need.READ_GROUP, lag)
+    if checkpoint is None:
+        return
+    followed = _followed(checkpoint)
+    yield _Wanted(survey.source, checkpoint.source_admin, Need.DESCRIBE_GROUP, followed)
+    if checkpoint.settings.sync_group_offsets_interval_s is not None:
+        yield _Wanted(survey.target, checkpoint.target_admin, Need.READ_GROUP, followed)
+
+
+def _followed(checkpoint: CheckpointConfig) -> Sequence[GroupId]:
+    """Those that the filter selects, also if they are named and nobody lists them."""
+    selects = checkpoint.settings.group_filter.should_replicate
+    with closing(Groups(checkpoint.source_admin)) as groups:
+        listed = groups.listed()
+    found = {group for group, each in listed.items() if each.commits_offsets and selects(group)}
+    return sorted(found | named_groups(checkpoint.settings))[:_ASKED_MAX]

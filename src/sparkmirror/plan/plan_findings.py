@@ -1,0 +1,318 @@
+"""Finds what blocks a plan, from a `FlowSurvey`. Pure."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Final
+
+from sparkmirror.connectors.source import stops_behind_others
+from sparkmirror.domain.errors import AuthorizationError
+from sparkmirror.domain.ids import Alias
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
+from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
+from sparkmirror.plan.flow_survey import FlowSurvey
+from sparkmirror.plan.preserved_findings import preserved_topics
+
+TOO_MANY_REPLICAS: Final = "too many replicas"
+BAD_NAME: Final = "name"
+COLLIDING: Final = "colliding names"
+MERGED: Final = "merged topics"
+SAME_CLUSTER: Final = "same cluster"
+STRANGER: Final = "topic of others"
+REFUSED: Final = "refused"
+UNREADABLE: Final = "unreadable"
+UNKNOWN_CONFIG: Final = "unknown config"
+MISSING_TOPIC: Final = "missing topic"
+LOST_RECORDS: Final = "lost records"
+NO_POSITION: Final = "no position"
+TOPIC: Final = "topic"
+ACCOUNTS: Final = "accounts"
+NO_DELETES: Final = "no deletes"
+ACLS: Final = "ACLs"
+
+_NAME_MAX: Final = 249
+_LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
+_NAMED_MAX: Final = 5
+"""Topics that one finding names."""
+
+_INVALID_REPLICATION_FACTOR: Final = 38
+_INVALID_TOPIC: Final = 17
+_EXPLAINED_BY: Final[Mapping[int, str]] = {
+    _INVALID_REPLICATION_FACTOR: TOO_MANY_REPLICAS,
+    _INVALID_TOPIC: BAD_NAME,
+}
+"""Refusals for which a finding of our own is more precise."""
+
+
+def findings(survey: FlowSurvey) -> tuple[Finding, ...]:
+    """Of one flow by itself; what blocks comes first."""
+    found = [finding for judge in _JUDGES for finding in judge(survey)]
+    found += _refused(survey, {finding.kind for finding in found})
+    found += _warnings(survey, {finding.text for finding in found})
+    order = list(Severity)
+    return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
+
+
+def findings_between(plans: Sequence[FlowPlan]) -> Sequence[tuple[Finding, ...]]:
+    """For each flow of a file, what only shows beside the others: topics that two of them write.
+
+    Two aliases may mean the same cluster, so targets are told apart by Kafka's id. Heartbeats may meet.
+    """
+    writers: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
+    for number, plan in enumerate(plans):
+        for copy in plan.copies:
+            place = plan.target_id or plan.flow.target, copy.target_topic
+            writers.setdefault(place, {}).setdefault((plan.flow.source, copy.source.topic), number)
+    found: list[list[Finding]] = [[] for _ in plans]
+    for (_, topic), sources in writers.items():
+        if len(set(sources.values())) > 1 and not topic.endswith("heartbeats"):
+            names = " and ".join(f"{upstream} of {source}" for source, upstream in sources)
+            for number in set(sources.values()):
+                found[number].append(
+                    Finding(
+                        MERGED,
+                        Severity.BLOCKS,
+                        topic,
+                        f"two flows of this file write it: {names}",
+                        "give one of the flows another replication.policy.class, or topics.exclude it there",
+                    )
+                )
+    return [tuple(each) for each in found]
+
+
+def _too_many_replicas(survey: FlowSurvey) -> Iterator[Finding]:
+    wanted: dict[tuple[Alias, str, int], list[str]] = {}
+    for new in survey.topics.creates:
+        key = survey.target.alias, "replication.factor", new.replication_factor
+        wanted.setdefault(key, []).append(new.name)
+    for own in survey.missing:
+        key = own.cluster, own.replicas_setting, own.creation.replication_factor
+        wanted.setdefault(key, []).append(own.creation.name)
+    return too_many_replicas(
+        wanted, {side.alias: len(side.brokers) for side in (survey.source, survey.target)}
+    )
+
+
+def too_many_replicas(
+    wanted: Mapping[tuple[Alias, str, int], Sequence[str]], brokers_of: Mapping[Alias, int]
+) -> Iterator[Finding]:
+    """`wanted`: the topics to make, by cluster, setting, and number of replicas that it asks for."""
+    for (cluster, setting, replicas), topics in wanted.items():
+        brokers = brokers_of[cluster]
+        if brokers and replicas > brokers:
+            yield Finding(
+                TOO_MANY_REPLICAS,
+                Severity.BLOCKS,
+                setting,
+                f"{named(topics)} can't have {replicas} replicas on {cluster}, which has {brokers} "
+                f"{'broker' if brokers == 1 else 'brokers'}",
+                f"set {setting} to {brokers}, or to -1 for the broker's default",
+            )
+
+
+def _bad_names(survey: FlowSurvey) -> Iterator[Finding]:
+    for topic, remote in survey.mirrored:
+        if remote in survey.target_topics:
+            continue
+        text = f"topic {topic} can't be mirrored: its name on the target, {remote}, "
+        if len(remote) > _NAME_MAX:
+            text += f"has {len(remote)} characters and Kafka allows {_NAME_MAX}"
+        elif not _LEGAL.issuperset(remote) or remote in ("", ".", ".."):
+            text += "has characters other than letters, digits, '.', '_' and '-'"
+        else:
+            continue
+        yield Finding(BAD_NAME, Severity.BLOCKS, topic, text, f"add {topic} to topics.exclude")
+
+
+def _colliding(survey: FlowSurvey) -> Iterator[Finding]:
+    """Brokers refuse names that differ by `.` and `_` only, because their metrics would merge."""
+    present: dict[str, str] = {_metric_name(topic): topic for topic in survey.target_topics}
+    new = [own.creation.name for own in survey.missing if own.cluster == survey.target.alias]
+    new += [creation.name for creation in survey.topics.creates]
+    for name in new:
+        other = present.setdefault(_metric_name(name), name)
+        if other != name:
+            yield Finding(
+                COLLIDING,
+                Severity.BLOCKS,
+                name,
+                f"on {survey.target.alias} it differs from {other} by '.' and '_' only, which brokers refuse",
+                "rename or exclude one of them, or choose another replication.policy.separator",
+            )
+
+
+def _metric_name(topic: str) -> str:
+    return topic.replace(".", "_")
+
+
+def _merged(survey: FlowSurvey) -> Iterator[Finding]:
+    sources: dict[str, list[str]] = {}
+    for topic, remote in survey.mirrored:
+        sources.setdefault(remote, []).append(topic)
+    for remote, topics in sources.items():
+        if len(topics) > 1:
+            yield Finding(
+                MERGED,
+                Severity.BLOCKS,
+                remote,
+                f"the replication policy gives {named(topics)} of {survey.source.alias} this one name",
+                "exclude all but one of them, or use a policy that tells them apart",
+            )
+
+
+def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
+    """Where a pattern matches copies too, every refresh would mirror those of the one before."""
+    source, target = survey.source, survey.target
+    by_pattern = any(topic not in survey.named for topic, _ in survey.mirrored)
+    if by_pattern and source.cluster_id and source.cluster_id == target.cluster_id:
+        yield Finding(
+            SAME_CLUSTER,
+            Severity.BLOCKS,
+            f"{target.alias}.bootstrap.servers",
+            f"{source.alias} and {target.alias} are one cluster (its id is {source.cluster_id}): "
+            "its topics, and their copies, would be mirrored into it again and again",
+            f"set {source.alias}.bootstrap.servers and {target.alias}.bootstrap.servers to two clusters",
+        )
+
+
+def _strangers(survey: FlowSurvey) -> Iterator[Finding]:
+    begun, stops = survey.begun, stops_behind_others(survey.settings)
+    filled = [
+        (topic, remote)
+        for topic, remote in survey.mirrored
+        if remote in survey.filled and topic not in begun and not stops(topic)
+    ]
+    return strangers(filled, survey.target.alias, survey.predecessors)
+
+
+def strangers(
+    filled: Iterable[tuple[str, str]], target: Alias, predecessors: Collection[str] = ()
+) -> Iterator[Finding]:
+    """Topics with records that came by another way than this mirror, each with its name on the target.
+
+    `predecessors` are other connectors that have positions of this source.
+    """
+    remedy = "delete it there, hand over the positions of the mirror that made it, or exclude the topic"
+    if predecessors:
+        names = " or ".join(sorted(predecessors))
+        remedy = f"to continue where the connector {names} has stopped, set name to that; else {remedy}"
+    for topic, remote in filled:
+        yield Finding(
+            STRANGER,
+            Severity.WARNS,
+            remote,
+            f"it holds records on {target}, and this mirror has no position in {topic}: "
+            "all of the source's records would come behind them, those that are there a second time",
+            remedy,
+        )
+
+
+def _notes(survey: FlowSurvey) -> Iterator[Finding]:
+    """Remarks that need no action."""
+    for note in survey.topics.notes:
+        yield Finding(TOPIC, Severity.NOTE, note.name, note.text)
+    if survey.topics.held is not None:
+        yield Finding(NO_DELETES, Severity.WARNS, "deletes", f"no topic is deleted: {survey.topics.held}")
+
+
+def _missing_topics(survey: FlowSurvey) -> Iterator[Finding]:
+    for name in sorted(survey.named):
+        if name not in survey.source_topics and survey.source.errors.get(name) == UNKNOWN_TOPIC_OR_PARTITION:
+            text = f"topics names it, and {survey.source.alias} has no such topic yet"
+            yield Finding(MISSING_TOPIC, Severity.WARNS, name, text, "is it spelled so?")
+
+
+def _refused(survey: FlowSurvey, kinds: Collection[str]) -> Iterator[Finding]:
+    """Refusals that no other finding explains: by policies, quotas, values that brokers don't take."""
+    for cluster, need, name, error in survey.refusals:
+        if isinstance(error, AuthorizationError):
+            side, right = survey.side(cluster), need.of(name)
+            if not side.lacks(right):  # or it has been said
+                yield missing_right(side, right)
+        elif _EXPLAINED_BY.get(error.code) not in kinds and not (
+            error.code == _INVALID_TOPIC and COLLIDING in kinds
+        ):
+            yield Finding(REFUSED, Severity.BLOCKS, name, str(error))
+
+
+def _lost_records(survey: FlowSurvey) -> Iterator[Finding]:
+    for partition, lost in survey.lost.items():
+        reaction = survey.settings.copying.reactions.on_data_loss.value
+        yield Finding(
+            LOST_RECORDS,
+            Severity.WARNS,
+            str(partition),
+            f"{lost:,} records behind the stored position are gone from {survey.source.alias}: "
+            f"on.data.loss={reaction} decides",
+        )
+
+
+def _no_position(survey: FlowSurvey) -> Iterator[Finding]:
+    for partition in sorted(survey.homeless):
+        yield Finding(
+            NO_POSITION,
+            Severity.BLOCKS,
+            str(partition),
+            "no position of it is stored, and auto.offset.reset is none",
+            "set auto.offset.reset to earliest or latest, or store a position",
+        )
+
+
+def _unknown_configs(survey: FlowSurvey) -> Iterator[Finding]:
+    topics: dict[str, list[str]] = {}
+    for topic, names in survey.configs.unknown.items():
+        for name in names:
+            topics.setdefault(name, []).append(topic)
+    for name, of in topics.items():
+        yield Finding(
+            UNKNOWN_CONFIG,
+            Severity.WARNS,
+            name,
+            f"{survey.target.alias} does not know this config, so {named(of)} can't follow the source there",
+            f"upgrade {survey.target.alias}, or add {name} to config.properties.exclude",
+        )
+
+
+def _acls(survey: FlowSurvey) -> Iterator[Finding]:
+    if survey.acls.unavailable is not None:
+        yield Finding(
+            ACLS,
+            Severity.NOTE,
+            "ACLs",
+            f"there are none to sync: {survey.acls.unavailable}",
+            "set sync.topic.acls.enabled=false",
+        )
+
+
+def _warnings(survey: FlowSurvey, reported: Collection[str]) -> Iterator[Finding]:
+    """The warnings of the parts that are not reported yet."""
+    parts = ((TOPIC, survey.topics), (ACLS, survey.acls), (ACCOUNTS, survey.accounts))
+    for kind, plan in parts:
+        for warning in plan.warnings:
+            if warning not in reported:
+                yield Finding(kind, Severity.WARNS, kind, warning)
+
+
+_JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
+    old_brokers,
+    missing_rights,
+    _too_many_replicas,
+    _bad_names,
+    _colliding,
+    _merged,
+    _same_cluster,
+    _strangers,
+    _missing_topics,
+    _no_position,
+    _lost_records,
+    _unknown_configs,
+    _notes,
+    _acls,
+    preserved_topics,
+)
+
+
+def named(topics: Sequence[str]) -> str:
+    """A few of them, and how many more."""
+    shown = ", ".join(topics[:_NAMED_MAX])
+    more = len(topics) - _NAMED_MAX
+    return f"{shown} and {more:,} more" if more > 0 else shown

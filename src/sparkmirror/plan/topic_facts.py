@@ -1,0 +1,182 @@
+"""Collects the facts about one topic of the source from both clusters and the flow's own topics."""
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+
+from sparkmirror.connectors.flow_log import flow_log
+from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
+from sparkmirror.connectors.source import remote_topic
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.plan.access_findings import OLD_BROKER
+from sparkmirror.plan.backlog import stored_positions
+from sparkmirror.plan.flow_plan import Finding, Severity
+from sparkmirror.plan.flow_planning import survey_flow
+from sparkmirror.plan.plan_findings import findings
+from sparkmirror.setup.acl_sync import AclSync
+from sparkmirror.setup.config_plan import config_differences
+from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.topic_explanation import ConfigDifference, PartitionFacts, TopicFacts
+from sparkmirror.setup.topic_plan import SourceTopic, plan_topics
+from sparkmirror.setup.topic_rules import verdicts
+from sparkmirror.setup.topic_sync import Topics
+from sparkmirror.storage.positions import Position
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
+
+
+def topic_facts(settings: FlowSettings, connector: SourceConfig, topic: str) -> TopicFacts:
+    """Raises KafkaError when a cluster does not respond; what it refuses is among the facts."""
+    with closing(FlowAdmins(settings.flow, connector)) as admins:
+        return _Asking(settings, connector, admins).of(topic)
+
+
+class _Asking:
+    """One flow, and a connection to each of its clusters."""
+
+    def __init__(self, flow: FlowSettings, connector: SourceConfig, admins: FlowAdmins) -> None:
+        self._flow = flow
+        self._connector = connector
+        self._settings = connector.settings
+        self._admins = admins
+        self._notes: list[str] = []
+
+    def of(self, topic: str) -> TopicFacts:
+        source, target = self._admins.source.partition_counts(), self._admins.target.partition_counts()
+        remote = remote_topic(self._settings, topic)
+        here, there = source.get(topic), target.get(remote)
+        facts = TopicFacts(
+            self._settings.flow,
+            topic,
+            remote,
+            verdicts(self._settings, topic),
+            here,
+            there,
+            hints=self._hints(topic, source),
+        )
+        if here is None or not all(verdict.passes for verdict in facts.verdicts):
+            return facts
+        found = self._findings(topic, source, target)
+        blocking = [finding for finding in found if finding.severity is Severity.BLOCKS]
+        others = [finding for finding in found if finding.severity is Severity.WARNS]
+        return replace(
+            facts,
+            partitions=self._partitions(topic, remote, here, there or 0),
+            configs=self._configs(topic, remote) if there is not None else (),
+            acls=self._acls(remote),
+            obstacles=list(map(_line, blocking)),
+            notes=[*map(_line, others), *self._notes],
+        )
+
+    def _hints(self, topic: str, source: Collection[str]) -> Sequence[str]:
+        """Note the source topic for a name of the target."""
+        upstream = self._settings.policy.upstream_topic(topic)
+        if topic in source or upstream is None or upstream not in source or upstream == topic:
+            return []
+        return [f"{topic} is what {upstream} is called on {self._settings.flow.target}: ask for {upstream}"]
+
+    def _findings(
+        self, topic: str, source: Mapping[str, int], target: Mapping[str, int]
+    ) -> Sequence[Finding]:
+        """Of a plan for this topic alone; what is in the way of others is none of its affair."""
+        only = {topic: SourceTopic(source[topic])}
+        remote = remote_topic(self._settings, topic)
+        topics = Topics(only, target, plan_topics(self._settings, only, target), [(topic, remote)])
+        surveyed = replace(survey_flow(self._flow, self._connector, topics), own=(), named=())
+        mine = {topic, remote, *(setting for setting in ("replication.factor",) if remote not in target)}
+        return [
+            finding for finding in findings(surveyed) if finding.subject in mine or finding.kind == OLD_BROKER
+        ]
+
+    def _partitions(self, topic: str, remote: str, here: int, there: int) -> Sequence[PartitionFacts]:
+        partitions = [TopicPartition(topic, number) for number in range(here)]
+        counterparts = {each: TopicPartition(remote, each.partition) for each in partitions}
+        consumer = self._connector.consumers[0]
+        starts, ends = (list_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
+        there_ends = list_offsets(
+            ConsumerSettings(self._connector.target_admin), list(counterparts.values())[:there], LATEST
+        )
+        positions, reports = self._positions(partitions), self._reports()
+        return [
+            _with_report(
+                PartitionFacts(
+                    partition,
+                    copy,
+                    _offset(starts.get(partition)),
+                    _offset(ends.get(partition)),
+                    positions[partition].offset + 1 if partition in positions else None,
+                    _offset(there_ends.get(copy)),
+                ),
+                reports.get(partition),
+            )
+            for partition, copy in counterparts.items()
+        ]
+
+    def _positions(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Position]:
+        try:
+            return stored_positions(self._flow, self._connector, partitions)
+        except KafkaError as error:
+            self._notes.append(f"positions can't be read: {error}")
+            return {}
+
+    def _reports(self) -> Mapping[TopicPartition, PartitionProgress]:
+        topic = progress_topic(self._flow.flow.source)
+        with closing(ProgressReader(self._flow.worker_client, topic)) as reader:
+            try:
+                reader.catch_up()
+            except KafkaError as error:
+                if error.code != UNKNOWN_TOPIC_OR_PARTITION:  # it has never run, or Java's mirror does
+                    self._notes.append(f"the mirror's progress topic can't be read: {error}")
+                return {}
+            return {
+                source: report
+                for (name, source), report in reader.poll().items()
+                if name == self._connector.name
+            }
+
+    def _configs(self, topic: str, remote: str) -> Sequence[ConfigDifference]:
+        try:
+            here = self._admins.source.topic_configs([topic]).get(topic, ())
+            there = self._admins.target.topic_configs([remote]).get(remote, ())
+        except KafkaError as error:
+            self._notes.append(f"configs can't be read: {error}")
+            return []
+        if self._settings.sync_topic_configs_interval_s is None:
+            self._notes.append("sync.topic.configs.enabled is false: configs are set once, at creation")
+        return list(config_differences(self._settings.config_filter, here, there))
+
+    def _acls(self, remote: str) -> Sequence[str]:
+        if self._settings.sync_topic_acls_interval_s is None:
+            self._notes.append("sync.topic.acls.enabled is false: ACLs are left alone")
+            return []
+        log = flow_log(__name__, self._settings.flow, self._connector.name)
+        try:
+            plan = AclSync(self._settings, self._admins, log).plan()
+        except KafkaError as error:
+            self._notes.append(f"ACLs can't be read: {error}")
+            return []
+        return [str(binding) for binding in plan.creates if binding.resource_name == remote]
+
+
+def _with_report(facts: PartitionFacts, report: PartitionProgress | None) -> PartitionFacts:
+    if report is None:
+        return facts
+    is_failing = report.state is not PartitionState.RUNNING
+    return replace(
+        facts,
+        state=report.state.value,
+        error=report.error if is_failing else None,
+        notice=report.notice,
+        incidents=report.incidents,
+    )
+
+
+def _line(finding: Finding) -> str:
+    return f"{finding.text}: {finding.remedy}" if finding.remedy else finding.text
+
+
+def _offset(found: int | SparkmirrorError | None) -> int | None:
+    return found if isinstance(found, int) else None

@@ -1,0 +1,67 @@
+"""Finds topics of the target that hold records although their mirror has no position: it would begin anew.
+
+That is what a new connector name does, a changed alias, or Connect beside what was a dedicated mirror.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
+from sparkmirror.connectors.source import stops_behind_others
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.wire.error_codes import unless_missing
+from sparkmirror.plan.backlog import stored_positions
+from sparkmirror.plan.flow_plan import Finding
+from sparkmirror.plan.plan_findings import named, strangers
+from sparkmirror.setup.topic_sync import Topics
+from sparkmirror.storage.positions import connectors_with_positions
+
+
+def begun_anew(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
+    """For a flow that starts, before it has stored a position. Raises KafkaError."""
+    stops = stops_behind_others(connector.settings)
+    present = [pair for pair in topics.pairs if pair[1] in topics.target and not stops(pair[0])]
+    partitions = [
+        TopicPartition(topic, number)
+        for topic, _ in present
+        for number in range(topics.source[topic].partitions)
+    ]
+    if not partitions:
+        return []
+    begun = {partition.topic for partition in stored_positions(on, connector, partitions)}
+    filled = filled_topics(connector, [pair for pair in present if pair[0] not in begun], topics.target)
+    found = [pair for pair in present if pair[0] not in begun and pair[1] in filled]
+    return list(strangers(found, on.flow.target, predecessors(on, connector) if found else ()))
+
+
+def begins_anew(found: Sequence[Finding], target: Alias) -> str:
+    """One line for a log, however many topics were found."""
+    remote = named([finding.subject for finding in found])
+    return (
+        f"begins anew: no position of this mirror is stored for what {remote} on {target} hold already, "
+        f"so that it comes a second time. If that is not meant: {found[0].remedy}"
+    )
+
+
+def filled_topics(
+    connector: SourceConfig, pairs: Sequence[tuple[str, str]], target_counts: Mapping[str, int]
+) -> set[str]:
+    """Of these topics, each with its name on the target, the names there that hold records."""
+    partitions = [
+        TopicPartition(remote, number)
+        for _, remote in pairs
+        for number in range(target_counts.get(remote, 0))
+    ]
+    if not partitions:
+        return set()
+    consumer = replace(connector.consumers[0], connection=connector.target_admin)
+    starts, ends = (list_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
+    return {partition.topic for partition in partitions if starts[partition] != ends[partition]}
+
+
+def predecessors(on: FlowWorker, connector: SourceConfig) -> Collection[str]:
+    """Other connectors that have stored positions of this source in the same topic."""
+    where = on.worker_client, on.worker.offset_topic.name, on.flow.source
+    found: set[str] = unless_missing(lambda: connectors_with_positions(*where), set())
+    return found - {connector.name}

@@ -1,0 +1,139 @@
+import argparse
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from sparkmirror import __version__
+from sparkmirror.cli.command_list import COMMANDS
+from sparkmirror.cli.command_runner import build_parser
+from sparkmirror.cli.main import main
+
+HEAVY = ("numpy", "kafka", "pyspark")
+
+
+def every_parser(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for each in action.choices.values():
+                yield from every_parser(each)
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["--version"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out == f"sparkmirror {__version__}\n"
+
+
+@pytest.mark.parametrize("words", [["-h"], ["--help"], []])
+def test_help_and_no_command_list_every_command_in_80_columns(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == (0 if words else 2)
+    shown = capsys.readouterr()
+    lines = (shown.out if words else shown.err).splitlines()
+    assert {line.split()[0] for line in lines if line.startswith("  ")} >= COMMANDS.keys()
+    assert max(map(len, lines)) <= 80
+
+
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("rnu", "sparkmirror: no command 'rnu': did you mean run?\n"),
+        ("verfy", "sparkmirror: no command 'verfy': did you mean verify?\n"),
+        ("42", "sparkmirror: no command '42': sparkmirror -h lists all\n"),
+    ],
+)
+def test_a_typo_is_answered_with_the_command_that_was_meant(
+    typed: str, answer: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([typed, "mm2.properties"]) == 2
+    assert capsys.readouterr().err == answer
+
+
+def test_the_list_has_every_command_and_its_module() -> None:
+    (commands,) = build_parser()._subparsers._group_actions  # type: ignore[union-attr]
+    assert isinstance(commands, argparse._SubParsersAction)
+    assert commands.choices.keys() == COMMANDS.keys()
+    for command, (module, _) in COMMANDS.items():
+        assert command in build_parser([module]).format_help()
+
+
+def test_help_of_every_command_fits_into_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    long = [
+        (parser.prog, line)
+        for parser in every_parser(build_parser())
+        for line in parser.format_help().splitlines()
+        if len(line) > 80
+    ]
+    assert not long
+
+
+@pytest.mark.parametrize("words", [["--version"], ["-h"], ["rnu"], ["clusters", "-h"]])
+def test_what_needs_no_cluster_loads_no_large_library(words: list[str]) -> None:
+    program = (
+        "import sys\nfrom sparkmirror.cli.main import main\n"
+        "try:\n    main(sys.argv[1:])\nexcept SystemExit:\n    pass\n"
+        f"sys.exit(','.join(name for name in {HEAVY!r} if name in sys.modules) or None)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=False
+    )
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_wrong_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["clusters", "down"])
+    assert caught.value.code == 2
+    assert "one of the arguments NAME --all is required" in capsys.readouterr().err
+
+
+def test_an_error_is_one_line_and_exit_code_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
+    assert main(["clusters", "down", "nobody"]) == 1
+    assert capsys.readouterr().err == "sparkmirror: There is no cluster named nobody (known: none).\n"
+
+
+def test_a_folder_that_cannot_be_used_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    monkeypatch.setenv("SPARKMIRROR_CACHE", str(file))
+    assert main(["clusters", "down", "nobody"]) == 1
+    assert capsys.readouterr().err.startswith("sparkmirror: ")
+
+
+@pytest.mark.parametrize("arguments", [[], ["mm2.properties", "--nonsense"]])
+def test_a_command_may_have_an_exit_code_of_its_own_for_wrong_usage(arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["run", *arguments])
+    assert caught.value.code == 255
+
+
+def test_missing_java_is_one_line_and_exit_code_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SPARKMIRROR_CACHE", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    assert main(["clusters", "up"]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("sparkmirror: No Java was found in JAVA_HOME and PATH. ")
+    assert captured.err.count("\n") == 1
+
+
+def test_a_reader_that_has_seen_enough_gets_no_error() -> None:
+    program = "import sys; from sparkmirror.cli.main import main; sys.exit(main(['completion', 'bash']))"
+    command = f'{sys.executable} -c "{program}" | head -1 > /dev/null'
+    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert ended.stderr == ""

@@ -1,0 +1,227 @@
+"""Resumption on clusters in memory, in virtual time: where a partition starts, and under which sequence."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.batches.batch_copying import CopyRules
+from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
+from sparkmirror.connectors.source import CopySettings
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.cycle_detection import CycleDetection
+from sparkmirror.copy.partition_events import ResumeReason, Start
+from sparkmirror.copy.resume.resumption import Resumption
+from sparkmirror.copy.resume.succession import Succession
+from sparkmirror.copy.task_state import TaskState
+from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
+from sparkmirror.domain.incidents import IncidentKind, OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.storage.positions import Position
+from tests.memory.client_run import OneFault
+from tests.memory.network import Fate
+from tests.memory.stage import REMOTE, TOPIC, Shape, Stage
+from tests.unit.copy.copied_records import (
+    PRODUCER,
+    SOURCE,
+    TARGET,
+    copy_batches_of,
+    logs_of,
+    position_after,
+    write_foreign,
+)
+
+INIT_PRODUCER_ID = 22
+
+
+def stage_of(**shape: object) -> Stage:
+    """A source with batches of 2, 3, 1 and 4 records."""
+    stage = Stage(random.Random(1), Shape(partitions=1, **shape))  # type: ignore[arg-type] # its fields
+    for count in (2, 3, 1, 4):
+        stage.write(0, count)
+    return stage
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return stage_of()
+
+
+def resume(stage: Stage, reason: ResumeReason, plan: TaskPlan | None = None) -> Start | SparkmirrorError:
+    plan = plan or stage.plan()
+    resumption = Resumption(
+        plan, {SOURCE: CopyRules()}, CycleDetection(plan), TaskState(plan).store, Succession(plan, None)
+    )
+    return resumption.starts({SOURCE: reason})[SOURCE]
+
+
+def started(result: Start | SparkmirrorError) -> Start:
+    assert isinstance(result, Start), result
+    return result
+
+
+def incident_of(result: Start | SparkmirrorError) -> IncidentKind | None:
+    incident = started(result).incident
+    return None if incident is None else incident.kind
+
+
+def stored(stage: Stage) -> Position | None:
+    state = TaskState(stage.plan())
+    return state.read_positions().get(SOURCE)
+
+
+def reacting(stage: Stage, on_data_loss: OnDataLoss, on_recreated: OnTopicRecreated) -> TaskPlan:
+    return replace(stage.plan(), settings=CopySettings(Reactions(on_data_loss, on_recreated)))
+
+
+def test_a_partition_without_position_starts_at_the_first_offset_under_a_new_producer_id(
+    stage: Stage,
+) -> None:
+    stage.source.log(SOURCE).delete_before(2)
+    write_foreign(stage, 3)
+    start = started(resume(stage, ResumeReason()))
+    assert (start.position, start.producer.next_sequence, start.producer.next_offset) == (2, 0, 3)
+    known = stored(stage)
+    assert known is not None
+    assert (known.offset, known.producer) == (1, start.producer)
+
+
+def test_auto_offset_reset_latest_starts_at_the_end(stage: Stage) -> None:
+    plan = stage.plan()
+    latest = replace(plan, consumer=replace(plan.consumer, offset_reset=OffsetReset.LATEST))
+    assert started(resume(stage, ResumeReason(), latest)).position == 10
+
+
+def test_auto_offset_reset_none_without_position_is_an_error(stage: Stage) -> None:
+    plan = stage.plan()
+    none = replace(plan, consumer=replace(plan.consumer, offset_reset=OffsetReset.NONE))
+    assert isinstance(resume(stage, ResumeReason(), none), KafkaError)
+    assert stored(stage) is None
+
+
+def test_a_stored_position_with_nothing_behind_it_is_continued_under_its_sequence(stage: Stage) -> None:
+    copy_batches_of(stage, 1)
+    start = started(resume(stage, ResumeReason(position_after(stage, 2))))
+    assert (start.position, start.producer, start.incident) == (2, ProducerState(PRODUCER, 2, 2), None)
+    assert stored(stage) is None  # nothing new to know
+
+
+def test_records_behind_the_stored_position_are_skipped_and_their_sequences_counted(stage: Stage) -> None:
+    copy_batches_of(stage, 2)
+    write_foreign(stage, 2)
+    copy_batches_of(stage, 1)
+    start = started(resume(stage, ResumeReason(position_after(stage, 2))))
+    assert (start.position, start.producer, start.incident) == (6, ProducerState(PRODUCER, 6, 8), None)
+
+
+def test_records_behind_the_position_that_the_source_lost_change_the_producer_epoch(stage: Stage) -> None:
+    copy_batches_of(stage, 3)
+    stage.source.log(SOURCE).delete_before(6)
+    start = resume(stage, ResumeReason(position_after(stage, 2)))
+    assert incident_of(start) is IncidentKind.SOURCE_CHANGED
+    assert started(start).producer == ProducerState(PRODUCER.next_epoch(), 0, 6)
+    known = stored(stage)
+    assert known is not None
+    assert known.producer == started(start).producer
+
+
+def test_a_truncated_target_changes_the_producer_epoch(stage: Stage) -> None:
+    copy_batches_of(stage, 2)
+    stage.target.log(TARGET).truncate(2, stage.target.now_ms())
+    start = resume(stage, ResumeReason(position_after(stage, 5)))
+    assert incident_of(start) is IncidentKind.TARGET_TRUNCATED
+    assert started(start)[:2] == (5, ProducerState(PRODUCER.next_epoch(), 0, 2))
+
+
+def test_a_position_that_the_source_lost_is_continued_behind_the_gap(stage: Stage) -> None:
+    copy_batches_of(stage, 1)
+    stage.source.log(SOURCE).delete_before(5)
+    start = resume(stage, ResumeReason(position_after(stage, 2), is_gone=True))
+    assert incident_of(start) is IncidentKind.RECORDS_LOST
+    assert started(start).position == 5
+    assert started(start).producer.producer.id != PRODUCER.id
+
+
+def test_a_position_that_the_source_lost_is_an_error_when_data_loss_must_fail(stage: Stage) -> None:
+    copy_batches_of(stage, 1)
+    stage.source.log(SOURCE).delete_before(5)
+    plan = reacting(stage, OnDataLoss.FAIL, OnTopicRecreated.RECORD)
+    failed = resume(stage, ResumeReason(position_after(stage, 2), is_gone=True), plan)
+    assert "on.data.loss is fail" in str(failed)
+
+
+def test_a_source_that_diverged_is_continued_from_there_under_a_new_producer_id(stage: Stage) -> None:
+    copy_batches_of(stage, 3)
+    start = resume(stage, ResumeReason(position_after(stage, 6), diverged_at=5))
+    assert incident_of(start) is IncidentKind.SOURCE_TRUNCATED
+    assert started(start).position == 5
+    assert started(start).producer.producer.id != PRODUCER.id
+
+
+@pytest.mark.parametrize("policy", list(OnTopicRecreated))
+def test_a_recreated_source_starts_at_its_first_offset_unless_it_must_fail(
+    stage: Stage, policy: OnTopicRecreated
+) -> None:
+    copy_batches_of(stage, 2)
+    position = position_after(stage, 5)
+    stage.replace_topic(stage.source, TOPIC)
+    result = resume(stage, ResumeReason(position), reacting(stage, OnDataLoss.RECORD, policy))
+    if policy is OnTopicRecreated.FAIL:
+        assert "on.topic.recreated is fail" in str(result)
+        return
+    assert incident_of(result) is IncidentKind.SOURCE_RECREATED
+    assert started(result).position == 0
+    assert started(result).logs.source_id == logs_of(stage).source_id
+
+
+@pytest.mark.parametrize(("policy", "first"), [(OnTopicRecreated.RECORD, 5), (OnTopicRecreated.RESTART, 0)])
+def test_a_recreated_target_continues_or_restarts_by_policy(
+    stage: Stage, policy: OnTopicRecreated, first: int
+) -> None:
+    position = position_after(stage, 5)
+    stage.replace_topic(stage.target, REMOTE)
+    result = resume(stage, ResumeReason(position), reacting(stage, OnDataLoss.RECORD, policy))
+    assert incident_of(result) is IncidentKind.TARGET_RECREATED
+    assert started(result).position == first
+
+
+def test_a_refused_sequence_that_nothing_explains_is_retried_and_then_given_up(stage: Stage) -> None:
+    copy_batches_of(stage, 1)
+    distrusted = ResumeReason(position_after(stage, 2), is_distrusted=True)
+    assert isinstance(resume(stage, distrusted), RetriableError)
+    start = resume(stage, distrusted._replace(is_last_try=True))
+    assert incident_of(start) is IncidentKind.SEQUENCE_UNKNOWN
+    assert started(start)[:2] == (2, ProducerState(PRODUCER.next_epoch(), 0, 2))
+
+
+def test_a_refused_sequence_explained_by_records_in_the_log_is_continued_behind_them(stage: Stage) -> None:
+    copy_batches_of(stage, 3)
+    start = started(resume(stage, ResumeReason(position_after(stage, 2), is_distrusted=True)))
+    assert start[:3] == (6, ProducerState(PRODUCER, 6, 6), None)
+
+
+def test_in_transactions_the_writers_producer_is_used() -> None:
+    stage = stage_of(is_transactional=True)
+    copy_batches_of(stage, 1)
+    start = started(resume(stage, ResumeReason(position_after(stage, 2))))
+    assert start[:2] == (2, ProducerState(NOT_IDEMPOTENT, 0, 2))
+
+
+@pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.RESPONSE_LOST, Fate.SILENCE])
+@pytest.mark.parametrize("api_key", [INIT_PRODUCER_ID, 0, 2, 3], ids=["id", "produce", "offsets", "metadata"])
+def test_an_attempt_with_a_failed_request_succeeds_or_raises_a_retriable_error(
+    stage: Stage, api_key: int, fate: Fate
+) -> None:
+    stage.network.faults = faults = OneFault()
+    faults.inject(api_key, fate)
+    start: Start | SparkmirrorError
+    try:
+        start = resume(stage, ResumeReason())
+    except RetriableError as error:
+        start = error
+    assert faults.is_used
+    if isinstance(start, RetriableError):
+        start = resume(stage, ResumeReason(stored(stage)))
+    known = stored(stage)
+    assert known is not None
+    assert (started(start).position, known.producer) == (0, started(start).producer)
