@@ -14,6 +14,13 @@ from sparkmirror.config.default_plugins import (
 )
 from sparkmirror.config.plugin_points import GroupFilterPlugin as GroupFilter
 from sparkmirror.config.plugin_points import TopicFilterPlugin as TopicFilter
+from sparkmirror.domain.accounts import (
+    QuotaChange,
+    QuotaEntity,
+    SaltedCredential,
+    ScramCredential,
+    ScramMechanism,
+)
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.errors import (
     AuthorizationError,
@@ -22,22 +29,9 @@ from sparkmirror.domain.errors import (
     RetriableError,
     TopicExistsError,
 )
-from sparkmirror.policies.accounts import (
-    QuotaChange,
-    QuotaEntity,
-    SaltedCredential,
-    ScramCredential,
-    ScramMechanism,
-)
-from sparkmirror.policies.admin_writes import (
-    AclResults,
-    AdminWrites,
-    ForwardingAdmin,
-    QuotaResults,
-    Results,
-    TopicCreation,
-)
-from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType, ConfigPropertyFilter
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, TopicCreation
+from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin, QuotaResults, Results
+from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.replication import ReplicationPolicy
 
 __all__ = [

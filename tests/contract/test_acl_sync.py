@@ -16,6 +16,16 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import SourceConfig, flow_settings
 from sparkmirror.connectors.internal_topics import ensure_topics, topics_on_target
 from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.accounts import (
+    CLIENT_ID,
+    IP,
+    USER,
+    QuotaChange,
+    QuotaEntity,
+    ScramCredential,
+    ScramMechanism,
+    salted,
+)
 from sparkmirror.domain.acls import (
     AclBinding,
     AclOperation,
@@ -26,16 +36,6 @@ from sparkmirror.domain.acls import (
 )
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError
 from sparkmirror.kafka.admin.admin import Admin
-from sparkmirror.policies.accounts import (
-    CLIENT_ID,
-    IP,
-    USER,
-    QuotaChange,
-    QuotaEntity,
-    ScramCredential,
-    ScramMechanism,
-    salted,
-)
 from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan

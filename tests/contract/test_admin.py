@@ -12,10 +12,9 @@ from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, Pat
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, ConfigSource, TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.wire.error_codes import SECURITY_DISABLED
-from sparkmirror.policies.admin_writes import TopicCreation
-from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType, ConfigSource
 from tests.contract.event_loop import WAIT_S, writing
 from tests.support.broker_data import config, create_topic, keyed_of, numbered, topics
 from tests.support.connections import connection

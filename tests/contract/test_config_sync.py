@@ -11,7 +11,7 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import flow_settings
-from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins

@@ -16,8 +16,8 @@ from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flo
 from sparkmirror.connectors.internal_topics import COMPACTED, ensure_topics
 from sparkmirror.connectors.source import remote_topic
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
+from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.data.topic_log import TopicWriter
-from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync, read_missed
 from sparkmirror.setup.topic_deletes import DeleteTopic

@@ -6,12 +6,11 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.errors import DisconnectedError
-from sparkmirror.domain.listed_topics import ListedTopic
+from sparkmirror.domain.topics import ListedTopic, TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.topic_listing import TopicLister
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.policies.admin_writes import TopicCreation
 from tests.contract.event_loop import WAIT_S
 from tests.support.acls import in_force
 from tests.support.broker_data import create_topic, topics

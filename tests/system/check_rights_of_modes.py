@@ -15,10 +15,10 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.accounts import USER as USER_KIND
+from sparkmirror.domain.accounts import QuotaChange, QuotaEntity
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.admin import Admin
-from sparkmirror.policies.accounts import USER as USER_KIND
-from sparkmirror.policies.accounts import QuotaChange, QuotaEntity
 from tests.support.asked_rights import Needed, Sides, allow, asked_lines, foreign, grant_asked, guarded_sides
 from tests.support.broker_data import (
     append,

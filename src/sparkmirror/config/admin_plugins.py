@@ -13,10 +13,11 @@ from sparkmirror.config.client_layers import admin_properties
 from sparkmirror.config.plugin_guard import FAILURES, Guarded, described
 from sparkmirror.config.plugin_points import PluginPoint, UnusablePluginError
 from sparkmirror.config.properties import Properties
+from sparkmirror.domain.accounts import QuotaChange, SaltedCredential
 from sparkmirror.domain.errors import KafkaError, PluginError
 from sparkmirror.domain.ids import Flow
-from sparkmirror.policies.accounts import QuotaChange, SaltedCredential
-from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin, TopicCreation
+from sparkmirror.domain.topics import TopicCreation
+from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin
 
 FORWARDING_ADMIN: Final = PluginPoint[ForwardingAdmin](
     "forwarding.admin.class",

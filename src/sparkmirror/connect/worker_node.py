@@ -27,12 +27,12 @@ from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.connect import ConnectError, NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.leader_election import Membership
+from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.groups.worker_group import WorkerGroup
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
-from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
 

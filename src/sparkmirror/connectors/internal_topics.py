@@ -17,8 +17,9 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, TopicExistsError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnBadBatch
+from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
-from sparkmirror.policies.admin_writes import AdminWrites, TopicCreation
+from sparkmirror.policies.admin_writes import AdminWrites
 from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.events import CONFIGS as EVENTS

@@ -9,9 +9,9 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.config.admin_plugins import AdminPlugins
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.topic_log import TopicWriter
-from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.promotions import migrations_topic
 

@@ -14,8 +14,7 @@ from typing import Any
 
 from sparkmirror.domain.acls import AclBinding
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.policies.admin_writes import TopicCreation
-from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, TopicCreation
 from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan

@@ -14,6 +14,7 @@ from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.cluster_survey import survey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
@@ -38,7 +39,7 @@ from sparkmirror.plan.group_access import missing_group_rights
 from sparkmirror.plan.holes import estimated_holes
 from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replicas
 from sparkmirror.plan.without_position import filled_topics, predecessors
-from sparkmirror.policies.admin_writes import Results, TopicCreation
+from sparkmirror.policies.admin_writes import Results
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan

@@ -11,10 +11,10 @@ from typing import Final
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.topics import topics_with
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.plan.backlog import Backlog
-from sparkmirror.policies.config_filter import topics_with
 
 _POLICY: Final = "cleanup.policy"
 _PLACES: Final = 4

@@ -5,13 +5,12 @@ return a result per item, so that one bad item never hides the others.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
+from sparkmirror.domain.accounts import QuotaChange, QuotaEntity, SaltedCredential
 from sparkmirror.domain.acls import AclBinding
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.policies.accounts import QuotaChange, QuotaEntity, SaltedCredential
-from sparkmirror.policies.config_filter import AlterConfigOp
+from sparkmirror.domain.topics import AlterConfigOp, TopicCreation
 
 Results = Mapping[str, KafkaError | None]
 """Per topic: None when it worked."""
@@ -21,14 +20,6 @@ AclResults = Mapping[AclBinding, KafkaError | None]
 
 QuotaResults = Mapping[QuotaEntity, KafkaError | None]
 """Per entity: None when it worked."""
-
-
-@dataclass(frozen=True, slots=True)
-class TopicCreation:
-    name: str
-    partitions: int
-    replication_factor: int
-    configs: Mapping[str, str]
 
 
 class AdminWrites(Protocol):

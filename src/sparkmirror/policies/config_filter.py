@@ -2,9 +2,10 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum, IntEnum
+from enum import Enum
 from typing import Final, Protocol
 
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, ConfigEntry, ConfigSource
 from sparkmirror.policies.java_regex import compile_list
 
 DEFAULT_CONFIG_PROPERTIES_EXCLUDE: Final = (
@@ -18,61 +19,6 @@ DEFAULT_CONFIG_PROPERTIES_EXCLUDE: Final = (
     "min.insync.replicas",
 )
 """Kafka 4.3's list, its unescaped dots included."""
-
-
-class ConfigSource(IntEnum):
-    """The source of a config's value; numbers as in DescribeConfigs."""
-
-    UNKNOWN = 0
-    DYNAMIC_TOPIC_CONFIG = 1
-    DYNAMIC_BROKER_CONFIG = 2
-    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
-    STATIC_BROKER_CONFIG = 4
-    DEFAULT_CONFIG = 5
-    DYNAMIC_BROKER_LOGGER_CONFIG = 6
-    DYNAMIC_CLIENT_METRICS_CONFIG = 7
-    DYNAMIC_GROUP_CONFIG = 8
-
-
-@dataclass(frozen=True, slots=True)
-class ConfigEntry:
-    """One config of a topic as DescribeConfigs returns it; a sensitive one has no value."""
-
-    name: str
-    value: str | None
-    source: ConfigSource = ConfigSource.DYNAMIC_TOPIC_CONFIG
-    is_read_only: bool = False
-    is_sensitive: bool = False
-
-    @property
-    def is_default(self) -> bool:
-        """Whether this is Kafka's own default; a broker's setting, static or dynamic, is not."""
-        return self.source is ConfigSource.DEFAULT_CONFIG
-
-
-def topics_with(configs: Mapping[str, Sequence[ConfigEntry]], name: str, value: str) -> set[str]:
-    """The topics whose config `name` is `value`, or has it in its list."""
-    return {
-        topic
-        for topic, entries in configs.items()
-        if any(entry.name == name and value in (entry.value or "").split(",") for entry in entries)
-    }
-
-
-class AlterConfigOpType(IntEnum):
-    """Numbers as in IncrementalAlterConfigs."""
-
-    SET = 0
-    DELETE = 1
-
-
-@dataclass(frozen=True, slots=True)
-class AlterConfigOp:
-    """One operation of IncrementalAlterConfigs; DELETE has no value."""
-
-    name: str
-    op: AlterConfigOpType
-    value: str | None = None
 
 
 class DefaultsFrom(Enum):

@@ -9,8 +9,8 @@ from typing import Final
 from sparkmirror.config.providers import user_names, user_passwords
 from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.domain.accounts import QuotaChange, Quotas, ScramCredential, salted
 from sparkmirror.domain.errors import ConfigError, UnsupportedVersionError
-from sparkmirror.policies.accounts import QuotaChange, Quotas, ScramCredential, salted
 from sparkmirror.setup.flow_admins import FlowAdmins
 
 Credentials = Mapping[str, Sequence[ScramCredential]]

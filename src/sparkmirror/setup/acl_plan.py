@@ -11,16 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate
-from sparkmirror.domain.acls import (
-    EVERYTHING,
-    AclBinding,
-    Claim,
-    Selection,
-    SyncAcls,
-    TargetAcls,
-    all_target_acls,
-    target_acls,
-)
+from sparkmirror.domain.acls import AclBinding, Claim, SyncAcls
+from sparkmirror.setup.acl_rules import EVERYTHING, Selection, TargetAcls, all_target_acls, target_acls
 
 
 @dataclass(frozen=True, slots=True)

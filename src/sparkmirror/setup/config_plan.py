@@ -3,15 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from sparkmirror.policies.config_filter import (
-    AlterConfigOp,
-    AlterConfigOpType,
-    ConfigChanges,
-    ConfigEntry,
-    ConfigPropertyFilter,
-    ConfigSource,
-    config_changes,
-)
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, ConfigEntry, ConfigSource
+from sparkmirror.policies.config_filter import ConfigChanges, ConfigPropertyFilter, config_changes
 from sparkmirror.setup.topic_explanation import ConfigDifference
 
 

@@ -6,8 +6,8 @@ from typing import Final
 from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import UnsupportedVersionError
+from sparkmirror.domain.topics import AlterConfigOp
 from sparkmirror.kafka.wire.error_codes import INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION
-from sparkmirror.policies.config_filter import AlterConfigOp
 from sparkmirror.setup.config_plan import (
     ConfigPlan,
     MirroredConfigs,

@@ -13,7 +13,7 @@ from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.connectors.source import TopicDeletes, remote_topic, should_replicate
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.domain.topics import ListedTopic, TopicListing
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.setup.flow_admins import FlowAdmins

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final, NamedTuple
 
-from sparkmirror.domain.listed_topics import ListedTopic
+from sparkmirror.domain.topics import ListedTopic
 
 
 class Missed(NamedTuple):

@@ -19,7 +19,8 @@ from sparkmirror.connectors.source import (
 )
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.policies.config_filter import ConfigEntry, creation_configs
+from sparkmirror.domain.topics import ConfigEntry
+from sparkmirror.policies.config_filter import creation_configs
 from sparkmirror.setup.topic_deletes import DeleteTopic
 
 _TOPIC_NAME_MAX: Final = 249

@@ -9,8 +9,8 @@ from typing import Final
 from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
-from sparkmirror.domain.listed_topics import TopicListing
-from sparkmirror.policies.admin_writes import Results, TopicCreation
+from sparkmirror.domain.topics import TopicCreation, TopicListing
+from sparkmirror.policies.admin_writes import Results
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_deletes import DeletePlan

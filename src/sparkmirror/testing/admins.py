@@ -8,8 +8,8 @@ from sparkmirror.config.plugin_guard import methods_of
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.errors import KafkaError, RetriableError
-from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin, TopicCreation
-from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, TopicCreation
+from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin
 
 _READ: Final = AclBinding(
     *(ResourceType.TOPIC, PatternType.LITERAL, "orders", "User:alice", "*"),

@@ -12,9 +12,9 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.incidents import OnLoop
+from sparkmirror.domain.topics import topics_with
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
-from sparkmirror.policies.config_filter import topics_with
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.attempts import owner_of

@@ -18,22 +18,17 @@ from sparkmirror.config.plugin_points import (
 )
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.validation.classes import class_problem
-from sparkmirror.domain.errors import ConfigError, KafkaError, PluginError
-from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.policies.accounts import (
+from sparkmirror.domain.accounts import (
     QuotaChange,
     QuotaEntity,
     SaltedCredential,
     ScramCredential,
     ScramMechanism,
 )
-from sparkmirror.policies.admin_writes import (
-    AdminWrites,
-    ForwardingAdmin,
-    QuotaResults,
-    Results,
-    TopicCreation,
-)
+from sparkmirror.domain.errors import ConfigError, KafkaError, PluginError
+from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.topics import TopicCreation
+from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin, QuotaResults, Results
 from sparkmirror.policies.replication import ReplicationPolicy
 
 HERE = "tests.support.some_plugins:"

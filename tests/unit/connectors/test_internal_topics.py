@@ -10,9 +10,9 @@ from sparkmirror.domain.errors import (
     TopicExistsError,
     UnfitTopicError,
 )
+from sparkmirror.domain.topics import ConfigEntry, TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
-from sparkmirror.policies.admin_writes import Results, TopicCreation
-from sparkmirror.policies.config_filter import ConfigEntry
+from sparkmirror.policies.admin_writes import Results
 
 WANTED = [TopicCreation(name, 1, 3, COMPACTED) for name in ("there", "missing", "also-missing")]
 

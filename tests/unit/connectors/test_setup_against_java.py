@@ -17,7 +17,7 @@ from sparkmirror.domain.acls import (
     PatternType,
     ResourceType,
 )
-from sparkmirror.policies.config_filter import AlterConfigOpType, ConfigEntry, ConfigSource
+from sparkmirror.domain.topics import AlterConfigOpType, ConfigEntry, ConfigSource
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.setup.config_plan import ConfigPlan, MirroredConfigs, plan_configs
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics, replicated_topics

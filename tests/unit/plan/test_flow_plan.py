@@ -4,8 +4,10 @@ import json
 
 import pytest
 
+from sparkmirror.domain.accounts import QuotaChange, QuotaEntity, ScramCredential, ScramMechanism
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, TopicCreation
 from sparkmirror.plan.flow_plan import (
     Action,
     Change,
@@ -24,9 +26,6 @@ from sparkmirror.plan.flow_plan import (
     topic_changes,
 )
 from sparkmirror.plan.flow_plan_json import from_json, to_json
-from sparkmirror.policies.accounts import QuotaChange, QuotaEntity, ScramCredential, ScramMechanism
-from sparkmirror.policies.admin_writes import TopicCreation
-from sparkmirror.policies.config_filter import AlterConfigOp, AlterConfigOpType
 from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan

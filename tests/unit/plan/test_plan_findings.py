@@ -10,11 +10,11 @@ from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey, SurveyedBroker
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, PlannedCopy, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.plan.plan_findings import findings, findings_between
-from sparkmirror.policies.admin_writes import TopicCreation
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan

@@ -1,13 +1,10 @@
 import pytest
 
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, ConfigEntry, ConfigSource
 from sparkmirror.policies.config_filter import (
     DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
-    AlterConfigOp,
-    AlterConfigOpType,
     ConfigChanges,
-    ConfigEntry,
-    ConfigSource,
     DefaultConfigPropertyFilter,
     DefaultsFrom,
     config_changes,

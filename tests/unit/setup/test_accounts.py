@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.policies.accounts import (
+from sparkmirror.domain.accounts import (
     CLIENT_ID,
     IP,
     USER,

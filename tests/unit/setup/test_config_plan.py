@@ -1,4 +1,5 @@
-from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource, DefaultConfigPropertyFilter
+from sparkmirror.domain.topics import ConfigEntry, ConfigSource
+from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter
 from sparkmirror.setup.config_plan import config_differences
 from sparkmirror.setup.topic_explanation import ConfigDifference
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.domain.ids import Alias
-from sparkmirror.domain.listed_topics import ListedTopic
+from sparkmirror.domain.topics import ListedTopic
 from sparkmirror.plan.flow_plan import Action, topic_changes
 from sparkmirror.setup.topic_deletes import (
     NOTHING_LISTED,

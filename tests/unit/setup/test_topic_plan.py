@@ -4,7 +4,7 @@ from typing import ClassVar
 from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource
+from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import IdentityReplicationPolicy
 from sparkmirror.setup.topic_plan import (

@@ -11,9 +11,9 @@ from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.domain.topics import ListedTopic, TopicCreation, TopicListing
 from sparkmirror.kafka.admin.admin import TopicConfigs
-from sparkmirror.policies.admin_writes import Results, TopicCreation
+from sparkmirror.policies.admin_writes import Results
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_plan import GrowTopic, TopicPlan
 from sparkmirror.setup.topic_sync import TopicSync

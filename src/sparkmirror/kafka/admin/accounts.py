@@ -14,11 +14,7 @@ from kafka.protocol.admin import (
     DescribeUserScramCredentialsResponse,
 )
 
-from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.cluster import Cluster, Role
-from sparkmirror.kafka.wire.error_codes import NONE
-from sparkmirror.policies.accounts import (
+from sparkmirror.domain.accounts import (
     QuotaChange,
     QuotaEntity,
     Quotas,
@@ -26,6 +22,10 @@ from sparkmirror.policies.accounts import (
     ScramCredential,
     ScramMechanism,
 )
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.cluster import Cluster, Role
+from sparkmirror.kafka.wire.error_codes import NONE
 from sparkmirror.policies.admin_writes import QuotaResults, Results
 
 _RESOURCE_NOT_FOUND: Final = 91

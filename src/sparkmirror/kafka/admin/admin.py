@@ -18,11 +18,12 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsResponse,
 )
 
+from sparkmirror.domain.accounts import QuotaChange, Quotas, SaltedCredential, ScramCredential
 from sparkmirror.domain.acls import AclBinding, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
 from sparkmirror.domain.rights import Need
+from sparkmirror.domain.topics import AlterConfigOp, ConfigEntry, ListedTopic, TopicCreation, TopicListing
 from sparkmirror.kafka.admin.accounts import Accounts
 from sparkmirror.kafka.admin.acls import Acls
 from sparkmirror.kafka.admin.topic_configs import TopicConfigsReader
@@ -31,9 +32,7 @@ from sparkmirror.kafka.cluster import Cluster, Role
 from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.policies.accounts import QuotaChange, Quotas, SaltedCredential, ScramCredential
-from sparkmirror.policies.admin_writes import AclResults, QuotaResults, Results, TopicCreation
-from sparkmirror.policies.config_filter import AlterConfigOp, ConfigEntry
+from sparkmirror.policies.admin_writes import AclResults, QuotaResults, Results
 
 _TOPIC_CONFIGS = 2
 """As Kafka numbers the resources that have configs."""

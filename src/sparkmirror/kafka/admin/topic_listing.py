@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.domain.topics import ListedTopic, TopicListing
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.wire.primitives import (
     NO_TAGS,

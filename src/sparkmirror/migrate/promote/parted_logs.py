@@ -14,12 +14,12 @@ from sparkmirror.batches.records import RawRecord, read_records
 from sparkmirror.config.admin_plugins import AdminPlugins
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import Flow, TopicPartition, encode_topic_id
+from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.migrate.promote.log_comparison import Difference, Kind, Parted, differences, first_compared
-from sparkmirror.policies.admin_writes import TopicCreation
 
 KEPT_FROM: Final = "sparkmirror-kept-from"
 """The header of a record that was kept aside: where it was, as JSON with the fields of dead letters."""

@@ -15,6 +15,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.preserving import REFUSED
+from sparkmirror.domain.topics import ConfigSource, TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import read_metadata
@@ -27,8 +28,6 @@ from sparkmirror.migrate.promote.groups_back import BothSides, GroupsBack
 from sparkmirror.migrate.promote.parted_logs import LogSpan
 from sparkmirror.migrate.promote.promotion import Refused, Wanted
 from sparkmirror.migrate.remake.remake_steps import GroupPlace, PartitionRemake, TopicRemake
-from sparkmirror.policies.admin_writes import TopicCreation
-from sparkmirror.policies.config_filter import ConfigSource
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets
 from sparkmirror.status.mirrored_partitions import mirrored_partitions

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from kafka.protocol.admin import DescribeConfigsRequest, DescribeConfigsResponse
 
+from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.kafka.admin.topic_configs import DescribedTopic, TopicConfigsReader, encode_body
-from sparkmirror.policies.config_filter import ConfigEntry, ConfigSource
 from tests.support.canned_responses import CannedConnection, cluster_of
 
 VERSIONS = range(1, 5)

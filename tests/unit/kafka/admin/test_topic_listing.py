@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from sparkmirror.domain.errors import DisconnectedError
-from sparkmirror.domain.listed_topics import ListedTopic, TopicListing
+from sparkmirror.domain.topics import ListedTopic, TopicListing
 from sparkmirror.kafka.admin.topic_listing import TopicLister, decode_topics, encode_body
 from sparkmirror.kafka.cluster import Cluster
 from tests.support.canned_responses import CannedConnection, cluster_of

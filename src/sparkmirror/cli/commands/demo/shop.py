@@ -12,9 +12,9 @@ from typing import Final
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.commands.demo.shop_topics import SHOP_TOPICS, ShopTopic
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.topic_log import TopicWriter
-from sparkmirror.policies.admin_writes import TopicCreation
 
 _TICK_S: Final = 0.01
 _BACKLOG_MAX_S: Final = 1.0

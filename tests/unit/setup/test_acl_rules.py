@@ -3,18 +3,8 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.domain.acls import (
-    AclBinding,
-    AclOperation,
-    AclPermission,
-    PatternType,
-    ResourceType,
-    Selection,
-    TargetAcls,
-    all_target_acls,
-    remote_prefix,
-    target_acls,
-)
+from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.setup.acl_rules import Selection, TargetAcls, all_target_acls, remote_prefix, target_acls
 
 READ = AclBinding(
     ResourceType.TOPIC,

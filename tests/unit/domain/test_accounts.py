@@ -4,7 +4,7 @@ import hmac
 
 import pytest
 
-from sparkmirror.policies.accounts import (
+from sparkmirror.domain.accounts import (
     CLIENT_ID,
     USER,
     QuotaChange,
