@@ -1,6 +1,6 @@
 """Kafka's own integration cases of MirrorMaker 2, by name, run against a worker.
 
-`docs/parity.md` says for each case of `MirrorConnectorsIntegrationBaseTest` which test has it; those
+`tests/EVIDENCE.md` says for each case of `MirrorConnectorsIntegrationBaseTest` which test has it; those
 without a test elsewhere are here. Where Java promises a lag of `offset.lag.max`, ours has to be exact.
 """
 

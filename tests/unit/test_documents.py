@@ -10,14 +10,18 @@ import pytest
 from sparkmirror.domain.incidents import IncidentKind
 
 ROOT: Final = Path(__file__).parents[2]
-DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
+DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*.md")])
 DESIGN: Final = ROOT / "docs" / "DESIGN.md"
 FILES_OF_A_PARAGRAPH_MAX: Final = 3
 GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
-PARITY: Final = ROOT / "docs" / "parity.md"
+EVIDENCE: Final = ROOT / "tests" / "EVIDENCE.md"
+CASES: Final = "## Kafka's own integration cases"
 _TEST: Final = re.compile(r"\b(test_\w+)\b")
 _FUNCTION: Final = re.compile(r"^def (test_\w+)", re.MULTILINE)
 _GAP: Final = re.compile(r"^@pytest\.mark\.xfail\(.*?^def (test_\w+)", re.MULTILINE | re.DOTALL)
+_SECTION: Final = re.compile(r"^### (.+)$", re.MULTILINE)
+_SHOWN: Final = re.compile(r"^- `(?:test_|tests/)", re.MULTILINE)
+_NONE: Final = "Tests: none"
 _PATH: Final = re.compile(r"`([\w./-]+/(?:[\w.-]+\.(?:py|md|java|json))?)`")
 _LINK: Final = re.compile(r"\]\((?!\w+://|#)([^)#]+)")
 _PARAGRAPH: Final = re.compile(r"\n\s*(?:\n|(?=[-|]\s|\d+\. ))")
@@ -49,17 +53,39 @@ def test_every_kind_of_incident_is_documented() -> None:
     assert [kind.value for kind in IncidentKind if f"`{kind.value}`" not in text] == []
 
 
+def test_every_promise_has_its_evidence() -> None:
+    evidence, _, _ = EVIDENCE.read_text(encoding="utf-8").partition(CASES)
+    text = GUARANTEES.read_text(encoding="utf-8")
+    assert [title for title, _ in evidence_of(evidence)] == promises(text)
+    silent = [title for title, shown in evidence_of(evidence) if not (_SHOWN.search(shown) or _NONE in shown)]
+    assert silent == []
+
+
 def test_tests_that_show_guarantees_exist_and_gaps_are_those_that_are_expected_to_fail() -> None:
     sources = sources_of_tests()
-    before, _, gaps = GUARANTEES.read_text(encoding="utf-8").partition("## Known gaps")
+    evidence, _, _ = EVIDENCE.read_text(encoding="utf-8").partition(CASES)
+    before, _, gaps = evidence.partition("## Known gap")
     assert set(_TEST.findall(before)) - functions(sources) == set()
     assert set(_TEST.findall(gaps)) == {name for source in sources for name in _GAP.findall(source)}
 
 
 def test_tests_that_have_kafkas_own_cases_exist() -> None:
-    named = set(_TEST.findall(PARITY.read_text(encoding="utf-8")))
+    _, _, cases = EVIDENCE.read_text(encoding="utf-8").partition(CASES)
+    named = set(_TEST.findall(cases))
     assert named
     assert named - functions(sources_of_tests()) == set()
+
+
+def promises(text: str) -> list[str]:
+    """The situations in the first columns of the page's tables."""
+    heads = (line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| "))
+    return [head for head in heads if head != "situation"]
+
+
+def evidence_of(text: str) -> list[tuple[str, str]]:
+    """Each situation with the text below its heading."""
+    found = _SECTION.split(text)
+    return list(zip(found[1::2], found[2::2], strict=True))
 
 
 def sources_of_tests() -> list[str]:
