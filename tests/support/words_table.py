@@ -1,4 +1,4 @@
-"""Writes the table of words into `docs/watching.md`: python -m tests.support.words_table."""
+"""Writes the table of states into `docs/troubleshooting.md`: python -m tests.support.words_table."""
 
 import re
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import Final
 
 from sparkmirror.view.conditions import CONDITIONS
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "watching.md"
-_TABLE: Final = re.compile(r"(?<=<!-- the words: begin -->\n).*?(?=<!-- the words: end -->)", re.DOTALL)
+PAGE: Final = Path(__file__).parents[2] / "docs" / "troubleshooting.md"
+_TABLE: Final = re.compile(r"(?<=<!-- states: begin -->\n).*?(?=<!-- states: end -->)", re.DOTALL)
 
 
 def with_table(text: str) -> str:
-    rows = ["| of a partition | its word | what to do |", "|---|---|---|"]
+    rows = ["| condition | state | what to do |", "|---|---|---|"]
     rows += [f"| {each.name} | **{each.word}** | {each.advice} |" for each in CONDITIONS]
     return _TABLE.sub(lambda _: "\n".join([*rows, ""]), text)
 
