@@ -1,4 +1,4 @@
-# Needs Python 3.11+ and Java 17+, nothing else. `make demo` shows everything, `make test` checks everything.
+# Needs Python 3.11+ and Java 17+, nothing else. `make demo` shows everything, `make test test-all` checks everything.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,13 +9,20 @@ STAMP := $(VENV)/.installed
 AUDIT_TOOLS := cyclonedx-bom==7.5.0 pip-audit==2.10.1
 AUDIT := build/audit
 
-.PHONY: help setup demo test prepared lint check format bench bench-versions bench-pages bench-looked-at \
+# Each test process would compile all tests again.
+unexport PYTHONDONTWRITEBYTECODE
+# More processes than cores, as tests wait for brokers a good part of their time.
+PYTEST := $(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
+
+.PHONY: help setup demo test test-all prepared lint check format bench bench-versions bench-pages bench-looked-at \
   soak soak-tokens sbom audit clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
-	@echo "make test    everything the project checks"
-	@echo "make check   format, lint, types, import contract, unit tests"
+	@echo "make check   format, lint, types, import contract, unit tests: a minute"
+	@echo "make test    also the contract with Kafka, in memory and on a pair of brokers, and the product as users run it: 8 minutes"
+	@echo "make test-all  what make test leaves out: Java's own MirrorMaker, clusters of three brokers, faults, secured clusters,"
+	@echo "             Spark clusters, abuse of the REST API: 25 minutes"
 	@echo "make bench   throughput, CPU, memory and latency beside Java MirrorMaker 2"
 	@echo "make bench-versions BEFORE=CHECKOUT  the same code before a change: throughput, CPU, latency, starts"
 	@echo "make bench-pages  what looking at a large mirror costs: pages, view, /metrics; how soon a page shows what happens"
@@ -48,11 +55,14 @@ lint: setup
 	$(BIN)/lint-imports
 
 check: lint
-	$(BIN)/pytest -q tests/unit
+	$(PYTEST) --tiers check $(ARGS)
 
 test: setup
 	@$(MAKE) --no-print-directory -j2 lint prepared
-	$(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder $(ARGS)
+	$(PYTEST) --tiers check,test $(ARGS)
+
+test-all: prepared
+	$(PYTEST) --tiers all $(ARGS)
 
 prepared: setup
 	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time

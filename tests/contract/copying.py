@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -19,16 +20,26 @@ from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader
 from tests.support.any_cluster import AnyCluster
-from tests.support.broker_data import Keyed, append, create_topic, keyed_of, latest, numbered
+from tests.support.broker_data import (
+    Keyed,
+    append,
+    create_topic,
+    ensure_compacted_topic,
+    keyed_of,
+    latest,
+    numbered,
+)
 from tests.support.connections import connection
 from tests.support.waiting import await_value
 
 CONNECTOR: Final = ConnectorName("ContractConnector")
 SOURCE: Final = Alias("near")
-POSITIONS: Final = "contract.positions"
-PROGRESS: Final = "contract.progress"
-ATTEMPTS: Final = "contract.attempts"
-SYNCS: Final = "contract.offset-syncs"
+_PROCESS: Final = os.environ.get("PYTEST_XDIST_WORKER", "only")
+"""Processes that share the clusters have state topics of their own, as mirrors have."""
+POSITIONS: Final = f"contract.positions.{_PROCESS}"
+PROGRESS: Final = f"contract.progress.{_PROCESS}"
+ATTEMPTS: Final = f"contract.attempts.{_PROCESS}"
+SYNCS: Final = f"contract.offset-syncs.{_PROCESS}"
 DEAD_LETTERS: Final = dead_letters_topic(SOURCE)
 STOP_TIMEOUT_S: Final = 10.0
 WAIT_S: Final = 20.0
@@ -50,7 +61,7 @@ class Bench:
         create_topic(self.target.bootstrap_servers, POSITIONS, partitions=3, config=compacted)
         create_topic(self.target.bootstrap_servers, PROGRESS, config=compacted)
         create_topic(self.target.bootstrap_servers, ATTEMPTS, config=compacted)
-        create_topic(self.target.bootstrap_servers, DEAD_LETTERS, config=compacted)
+        ensure_compacted_topic(self.target.bootstrap_servers, DEAD_LETTERS)
         create_topic(self.source.bootstrap_servers, SYNCS, config=compacted)
 
     def create(

@@ -31,11 +31,11 @@ from tests.support.broker_data import (
     Keyed,
     append,
     create_topic,
+    ensure_compacted_topic,
     keyed_of,
     latest,
     numbered,
     records,
-    topics,
 )
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
@@ -109,8 +109,8 @@ class Direction:
 
 
 def create_own_topics(cluster: LocalCluster) -> None:
-    for name in {POSITIONS, PROGRESS, ATTEMPTS, PRODUCER_IDS_TOPIC} - topics(cluster).keys():
-        create_topic(cluster.bootstrap_servers, name, config=COMPACTED)
+    for name in (POSITIONS, PROGRESS, ATTEMPTS, PRODUCER_IDS_TOPIC):
+        ensure_compacted_topic(cluster.bootstrap_servers, name)
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,15 @@ from sparkmirror.verify.flow_contents import flow_contents
 from sparkmirror.verify.plan import plan_ranges
 from sparkmirror.verify.ranges import verify_range
 from tests.contract.copying import CONNECTOR, running
-from tests.support.broker_data import append, create_topic, delete_topic, end_offsets, numbered, topics
+from tests.support.broker_data import (
+    append,
+    create_topic,
+    delete_topic,
+    end_offsets,
+    ensure_compacted_topic,
+    numbered,
+    topics,
+)
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
 from tests.support.topic_reader import TopicReader
@@ -187,8 +195,8 @@ def pair(
     topic = "failback." + re.sub(r"\W+", "-", request.node.name)
     near, far = cluster_pair
     for cluster in cluster_pair:
-        for name in {POSITIONS, PROGRESS, ATTEMPTS, PRODUCER_IDS_TOPIC} - topics(cluster).keys():
-            create_topic(cluster.bootstrap_servers, name, config={"cleanup.policy": "compact"})
+        for name in (POSITIONS, PROGRESS, ATTEMPTS, PRODUCER_IDS_TOPIC):
+            ensure_compacted_topic(cluster.bootstrap_servers, name)
         create_topic(cluster.bootstrap_servers, topic)
     file = tmp_path / "mm2.properties"
     text = PROPERTIES.format(near=near.bootstrap_servers, far=far.bootstrap_servers, topic=topic)

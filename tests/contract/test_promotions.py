@@ -66,7 +66,7 @@ PROPERTIES: Final = """\
 clusters = near, far
 near.bootstrap.servers = {source}
 far.bootstrap.servers = {target}
-far.offset.storage.topic = contract.positions
+far.offset.storage.topic = {positions}
 near->far.enabled = true
 near->far.name = ContractConnector
 near->far.topics = {topic}
@@ -104,7 +104,9 @@ def access(bench: Bench, topic: str, tmp_path: Path) -> FlowAccess:
 
 def access_to(bench: Bench, topic: str, folder: Path, source: str) -> FlowAccess:
     file = folder / "mm2.properties"
-    text = PROPERTIES.format(source=source, target=bench.target.bootstrap_servers, topic=topic)
+    text = PROPERTIES.format(
+        source=source, target=bench.target.bootstrap_servers, topic=topic, positions=POSITIONS
+    )
     file.write_text(text + "".join(f"{key} = {value}\n" for key, value in REPLICATION.items()))
     return choose_flow(file, None)
 

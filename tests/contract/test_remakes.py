@@ -36,8 +36,8 @@ from tests.support.broker_data import (
     create_topic,
     delete_records,
     end_offsets,
+    ensure_compacted_topic,
     numbered,
-    topics,
 )
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
@@ -53,7 +53,7 @@ PROPERTIES: Final = """\
 clusters = near, far
 near.bootstrap.servers = {source}
 far.bootstrap.servers = {target}
-far.offset.storage.topic = contract.positions
+far.offset.storage.topic = {positions}
 near->far.enabled = true
 near->far.name = ContractConnector
 near->far.topics = {topic}
@@ -66,11 +66,9 @@ Placed = list[tuple[int, bytes | None]]
 
 @pytest.fixture(scope="module")
 def bench(real_bench: Bench) -> Bench:
-    compacted = {"cleanup.policy": "compact"}
-    at_target = ((real_bench.target, name) for name in (PRODUCER_IDS_TOPIC, progress_topic(SOURCE)))
-    for cluster, name in ((real_bench.source, SYNCS), *at_target):
-        if name not in topics(cluster):
-            create_topic(cluster.bootstrap_servers, name, config=compacted)
+    ensure_compacted_topic(real_bench.source.bootstrap_servers, SYNCS)
+    for name in (PRODUCER_IDS_TOPIC, progress_topic(SOURCE)):
+        ensure_compacted_topic(real_bench.target.bootstrap_servers, name)
     return real_bench
 
 
@@ -93,7 +91,7 @@ def access(bench: Bench, topic: str, tmp_path: Path) -> FlowAccess:
 def access_to(bench: Bench, topic: str, folder: Path, added: str) -> FlowAccess:
     file = folder / "mm2.properties"
     servers = {"source": bench.source.bootstrap_servers, "target": bench.target.bootstrap_servers}
-    text = PROPERTIES.format(**servers, topic=topic) + added
+    text = PROPERTIES.format(**servers, topic=topic, positions=POSITIONS) + added
     file.write_text(text + "".join(f"{key} = {value}\n" for key, value in REPLICATION.items()))
     return choose_flow(file, None)
 

@@ -38,7 +38,14 @@ from tests.contract.copying import (
     running,
 )
 from tests.contract.transaction_version import finalize
-from tests.support.broker_data import Keyed, append, create_topic, delete_topic, numbered
+from tests.support.broker_data import (
+    Keyed,
+    append,
+    create_topic,
+    delete_topic,
+    ensure_compacted_topic,
+    numbered,
+)
 from tests.support.broker_requests import asking, stored_batches
 from tests.support.connections import connection
 from tests.support.isolation import committed
@@ -56,7 +63,7 @@ def old_bench(real_bench: Bench, frail_cluster: LocalCluster) -> Iterator[Bench]
     """Clusters whose target has transaction version 1."""
     made = Bench(real_bench.source, frail_cluster)
     for name in (POSITIONS, PROGRESS, ATTEMPTS, DEAD_LETTERS):
-        create_topic(frail_cluster.bootstrap_servers, name, config={"cleanup.policy": "compact"})
+        ensure_compacted_topic(frail_cluster.bootstrap_servers, name)
     with asking(frail_cluster) as asker:
         finalize(asker, 1)
         yield made

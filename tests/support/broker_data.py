@@ -142,6 +142,16 @@ def create_topic(
     topic_reader.await_leaders(bootstrap_servers, {topic: partitions})
 
 
+def ensure_compacted_topic(bootstrap_servers: str, topic: str) -> None:
+    """Create a compacted topic that several test processes share, unless one of them has."""
+    try:
+        create_topic(bootstrap_servers, topic, config={"cleanup.policy": "compact"})
+    except confluent.KafkaException as error:
+        if error.args[0].code() != confluent.KafkaError.TOPIC_ALREADY_EXISTS:
+            raise
+        topic_reader.await_leaders(bootstrap_servers, {topic: 1})
+
+
 def delete_topic(cluster: AnyCluster, topic: str) -> None:
     """Delete the topic; returns when brokers no longer list it."""
     client = admin(cluster)  # a closed client would cancel the request

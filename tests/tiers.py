@@ -1,0 +1,91 @@
+"""Assigns each test to a tier, named after the Make target that runs it.
+
+`make check` runs the tier `check`, `make test` the tiers `check` and `test`, `make test-all` the tier `all`,
+which is the rest. An entry of `EXCEPTIONS` decides, else a fixture of `FIXTURES`, else the test's folder.
+"""
+
+from collections.abc import Iterable, Iterator
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+
+class Tier(Enum):
+    CHECK = "check"
+    TEST = "test"
+    ALL = "all"
+
+
+FOLDERS: Final = {
+    "unit": Tier.CHECK,
+    "model": Tier.TEST,
+    "contract": Tier.TEST,
+}
+"""Folders below `tests`. Tests of other folders are in the tier `all`."""
+
+FIXTURES: Final = {
+    # The tier `test` has one pair of brokers, which all processes share.
+    "trio": Tier.ALL,
+    "frail_cluster": Tier.ALL,
+    "guarded_cluster": Tier.ALL,
+    "secured": Tier.ALL,
+    # The mirror of the product that most system tests look at, and Spark on this machine.
+    "mirrored": Tier.TEST,
+    "session": Tier.TEST,
+}
+"""Fixtures that decide alone; the first one that a test has does."""
+
+EXCEPTIONS: Final = {
+    # Unit tests that take many seconds.
+    "unit/test_drill.py": Tier.TEST,
+    # What users call the product.
+    "system/test_bad_input.py": Tier.TEST,
+    "system/test_demo.py::test_demo": Tier.TEST,
+    "system/test_exactly_once.py": Tier.TEST,
+    "system/test_failures.py": Tier.TEST,
+    "system/test_group_offset_sync.py": Tier.TEST,
+    "system/test_life.py": Tier.TEST,
+    "system/test_metrics.py": Tier.TEST,
+    "system/test_mirror_by_url.py": Tier.TEST,
+    "system/test_mirror_pages.py": Tier.TEST,
+    "system/test_page_actions.py": Tier.TEST,
+    "system/test_plan.py": Tier.TEST,
+    "system/test_plan.py::test_plan_after_a_mirror": Tier.ALL,
+    "system/test_rest_server.py": Tier.TEST,
+    "system/test_rest_bad_input.py": Tier.TEST,
+    "system/test_rest_clients.py": Tier.TEST,
+    "system/test_rest_logins.py": Tier.TEST,
+    "system/test_rest_stores.py": Tier.TEST,
+    "system/test_verify.py": Tier.TEST,
+    "system/test_verify.py::test_only_new_records": Tier.ALL,
+    "system/test_worker.py": Tier.TEST,
+    # More processes, or more minutes, than others with the same fixtures.
+    "contract/test_class_archive.py": Tier.ALL,
+    "contract/test_clusters.py": Tier.ALL,
+    "contract/test_far_away.py": Tier.ALL,
+    "spark/test_assignment.py": Tier.ALL,
+    "system/test_active_active.py": Tier.ALL,
+    "system/test_cycle_detection.py": Tier.ALL,
+    "system/test_verify.py::test_running_mirror": Tier.ALL,
+}
+"""Files, or the beginnings of their tests, by the folder below `tests`. The longest that fits wins."""
+
+
+def tier_of(folder: str, test: str, fixtures: Iterable[str]) -> Tier:
+    """Return the tier of a test, `test_file.py::test_name[parameters]`, of a folder below `tests`."""
+    place = f"{folder}/{test}"
+    exceptions = [entry for entry in EXCEPTIONS if place.startswith(entry)]
+    if exceptions:
+        return EXCEPTIONS[max(exceptions, key=len)]
+    used = set(fixtures)
+    return next((tier for name, tier in FIXTURES.items() if name in used), FOLDERS.get(folder, Tier.ALL))
+
+
+def missing_places(tests: Path) -> Iterator[str]:
+    """Find the entries of `EXCEPTIONS` that fit no test any more."""
+    for entry in EXCEPTIONS:
+        place, _, name = entry.partition("::")
+        folder, file = place.split("/")
+        sources = [found.read_text(encoding="utf-8") for found in (tests / folder).rglob(file)]
+        if not any(f"def {name.partition('[')[0]}" in source for source in sources):
+            yield entry
