@@ -39,7 +39,7 @@ class Host:
     """The operating system, as far as the choice of an install command depends on it."""
 
     system: str
-    """As `sys.platform`."""
+    """The platform, as in `sys.platform`."""
     distribution: Mapping[str, str]
     """/etc/os-release, empty elsewhere than on Linux."""
 
@@ -96,7 +96,7 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
 
 
 def _version_of(executable: str) -> int | str:
-    """Its version, or a description of its failure."""
+    """Return its version, or a description of its failure."""
     try:
         shown = subprocess.run(  # noqa: S603 - the user's own Java
             [executable, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False

@@ -8,9 +8,9 @@ from typing import NamedTuple
 class StepState(StrEnum):
     DONE = "done"
     WAITING = "waiting"
-    """For users, or for the mirror."""
+    """The step waits for users, or for the mirror."""
     TO_DO = "to do"
-    """By the command itself, once the steps before are done."""
+    """The command does the step itself, once the steps before are done."""
     IMPOSSIBLE = "impossible"
     """Until users change something."""
 

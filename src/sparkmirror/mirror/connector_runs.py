@@ -82,11 +82,11 @@ class ConnectorRun(Protocol):
         ...
 
     def reading(self) -> ConnectorReading | None:
-        """Its metrics for `/metrics`; None for none."""
+        """Return the connector's metrics for `/metrics`, or None if it has none."""
         ...
 
     def look(self) -> ConnectorLook | None:
-        """What it knows, for `/mirror` and the pages; None for nothing."""
+        """Return what the connector knows, for `/mirror` and the pages, or None."""
         ...
 
 

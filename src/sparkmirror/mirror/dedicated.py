@@ -101,7 +101,7 @@ class MirrorMaker:
         return NodeReading("mirror-maker", None, None, is_rebalancing=False, jvm=self._spark.jvm())
 
     def looks(self) -> list[ConnectorLook]:
-        """What is known of every connector. Safe in any thread."""
+        """Return what every connector knows. Thread-safe."""
         return [look for run in self._runs.values() for look in run.looks()]
 
     @property

@@ -23,7 +23,7 @@ _TIMEOUT_S: Final = 2.0
 _PAUSE_S: Final = 30.0
 """After a failure that may last: the topic may be missing for good."""
 _SAID_AFTER_S: Final = 60.0
-"""What passes by itself: a new topic has no leader yet, or the target is away, which is said elsewhere."""
+"""Errors that pass by themselves: a new topic has no leader yet, or the target is away."""
 
 Write = Callable[[str, Iterable[Event]], object]
 

@@ -40,7 +40,7 @@ class FlowRun:
         ]
 
     def looks(self) -> list[ConnectorLook]:
-        """What is known of its connectors, with their settings. Safe in any thread."""
+        """Return what the flow's connectors know, with their settings. Thread-safe."""
         looks = [look for connector in self.connectors if (look := connector.look()) is not None]
         return [replace(look, settings=self._shown.get(look.connector, {})) for look in looks]
 

@@ -3,7 +3,7 @@
 from typing import Final
 
 _BEFORE_S: Final = 0.15
-"""To read what is new takes less, also from a cluster that is far away."""
+"""The time reserved for reading new records; enough also for a distant cluster."""
 _APART_MAX_S: Final = 3.0
 _APART_MIN_S: Final = 0.5
 

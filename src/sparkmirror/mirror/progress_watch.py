@@ -24,7 +24,7 @@ _EVENTS = {
 }
 _SUMMARY_INTERVAL_S = 30.0
 _IDLE_SUMMARIES = 120
-"""Of a mirror without work one summary an hour is enough to tell that it lives."""
+"""The interval of the summary of an idle mirror, which shows that it is alive."""
 _NAMED_MAX = 20
 """The most partitions that one poll names; a cluster that is down has thousands."""
 

@@ -63,7 +63,7 @@ class Imbalance(NamedTuple):
 
 
 class Reassignment:
-    """For one connector; one owner. `now` is any clock's seconds."""
+    """Decides for one connector. Not thread-safe. `now` is in seconds of any clock."""
 
     def __init__(
         self,

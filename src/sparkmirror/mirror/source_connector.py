@@ -53,13 +53,13 @@ _WAITING_RETRY_S = 2.0
 _VISIBLE_TIMEOUT_S = 3.0
 _ATTEMPTS_TIMEOUT_S = 20.0
 """An overloaded broker takes long to learn of a new topic; without this one nothing is fenced."""
-"""How long to wait for them first: a copy job without them would be replaced soon."""
+"""The time to wait for slots first: a copy job without them would be replaced soon."""
 _RETRIABLE_RETRY_S = 5.0
 """After a retriable error, such as an unreachable broker: data should flow again soon."""
 _PROBLEM_RETRY_S = 30.0
 _SPARK_CHECK_INTERVAL_S = 2.0
 _SLOTS_SETTLED_S = 4.0
-"""How long a changed number of slots must last: most clusters replace a dead executor sooner."""
+"""The time that a changed number of slots must last: most clusters replace a dead executor sooner."""
 _FIRST_SYNC_AFTER_S = 10.0
 _NEVER_S = float("inf")
 
@@ -221,7 +221,7 @@ class SourceConnector:
             self._syncs_topic.create_denied()
 
     def _has_attempts_topic(self, target: Admin, made: Collection[str]) -> bool:
-        """Without it copying goes on as well as it can. One of those just made is not on every broker yet."""
+        """Return whether the attempts topic exists. A topic just created is not known to every broker yet."""
         topic = attempts_topic(self._on.flow.source)
         if topic not in made or topic in target.await_partitions({topic: 1}, _ATTEMPTS_TIMEOUT_S):
             require_compacted(target, "topic of attempts", topic, "records of who writes a partition")

@@ -19,7 +19,7 @@ from sparkmirror.verify.verification import Told, Verification
 _log: Final = logging.getLogger(__name__)
 
 Verify = Callable[[Told], FlowVerdict]
-"""Blocks. Raises SparkmirrorError."""
+"""A comparison. It blocks and raises SparkmirrorError."""
 Keep = Callable[[FlowVerdict, float], None]
 
 
@@ -53,11 +53,11 @@ class Verifying:
         return True
 
     def look(self) -> VerifyLook | None:
-        """None before the first comparison."""
+        """Return the state of the last comparison, or None before the first one."""
         return self._look
 
     def stop(self) -> None:
-        """For good, without waiting."""
+        """Stop for good, without waiting."""
         self._beside.stop()
 
     def print(self, text: str) -> None:

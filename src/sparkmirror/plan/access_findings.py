@@ -111,7 +111,7 @@ def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
 
 
 def _of_preserved(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
-    """What is filled before the first record is deleted; what is promoted is written no more."""
+    """List the rights for preserved topics: filler is deleted; promoted topics are not written."""
     preserves = preserves_offsets(survey.settings)
     preserved = [remote for topic, remote in survey.mirrored if preserves(topic)]
     for remote in preserved:
@@ -129,7 +129,7 @@ def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:
 
 
 def _on_clusters(survey: FlowSurvey) -> Iterator[tuple[Alias, Need]]:
-    """What is described on the source and altered on the target, which includes the right to describe it."""
+    """List the rights on clusters: describe on the source; alter, which includes it, on the target."""
     settings = survey.settings
     syncs_accounts = settings.sync_accounts_interval_s is not None
     for is_synced, describe, alter in (

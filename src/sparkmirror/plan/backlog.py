@@ -66,7 +66,7 @@ def backlog(on: FlowWorker, connector: SourceConfig, partitions: Collection[Topi
 def stored_positions(
     on: FlowWorker, connector: SourceConfig, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, Position]:
-    """None at all before the flow has ever run. Raises KafkaError."""
+    """Read the stored positions; there are none before the flow has run. Raises KafkaError."""
     topic = on.worker.offset_topic.name
     return unless_missing(
         lambda: read_positions(on.worker_client, topic, connector.name, on.flow.source, partitions), {}
@@ -74,7 +74,7 @@ def stored_positions(
 
 
 def reports(on: FlowWorker, connector: SourceConfig) -> Sequence[PartitionProgress]:
-    """Those of its tasks, in order, as far as they are kept. Raises KafkaError."""
+    """Read the tasks' progress records that are retained, in order. Raises KafkaError."""
     topic = progress_topic(on.flow.source)
     records: list[object] = unless_missing(lambda: list(map(parse, read_topic(on.worker_client, topic))), [])
     return [
@@ -95,7 +95,7 @@ def stopped(reported: Sequence[PartitionProgress]) -> Mapping[TopicPartition, st
 
 
 def _known(offsets: Mapping[TopicPartition, int | SparkmirrorError]) -> dict[TopicPartition, int]:
-    """Those that could be had; what keeps us from the others shows in our rights."""
+    """Return the values that could be read; missing rights are findings of their own."""
     return {partition: offset for partition, offset in offsets.items() if isinstance(offset, int)}
 
 

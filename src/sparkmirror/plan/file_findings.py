@@ -17,12 +17,15 @@ _FLOW: Final = re.compile(r"(?P<source>.+)->(?P<target>[^.]+)\..+")
 
 
 def file_findings(config: MirrorMakerConfig) -> tuple[Finding, ...]:
-    """Of the whole file, whichever of its flows are planned."""
+    """Return the findings of the whole file, whichever of its flows are planned."""
     return (*_no_flow(config), *unread_keys(config.unknown_keys(), config.clusters))
 
 
 def unread_keys(unknown: Iterable[UnknownKey], clusters: Sequence[Alias]) -> Iterator[Finding]:
-    """Those that resemble a known key, or name an unlisted cluster, block: something else was meant."""
+    """Find keys that nothing reads.
+
+    One that resembles a known key or names an unlisted cluster blocks: a typo.
+    """
     for each in unknown:
         strange = [alias for alias in _aliases(each.key) if alias not in clusters]
         if strange:

@@ -46,7 +46,7 @@ class Severity(StrEnum):
     BLOCKS = "blocks"
     """Something that is configured can't be done."""
     WARNS = "warns"
-    """It can be done, and is perhaps not what was meant."""
+    """The plan can be carried out, and is perhaps not what was intended."""
     NOTE = "note"
 
 
@@ -80,7 +80,7 @@ class PlannedCopy:
 
     @property
     def records(self) -> int | None:
-        """At most: offsets without a record, of transactions or after compaction, are counted too."""
+        """The number of records at most: offsets without a record (transactions, compaction) count too."""
         return None if self.begin is None or self.end is None else max(0, self.end - self.begin)
 
 
@@ -107,7 +107,7 @@ class FlowPlan:
 
     flow: Flow
     connector: ConnectorName | None
-    """None for a flow that only emits heartbeats."""
+    """The source connector's plan; None for a flow that only emits heartbeats."""
     target_id: str = ""
     changes: tuple[Change, ...] = ()
     copies: tuple[PlannedCopy, ...] = ()
@@ -129,13 +129,13 @@ class FlowPlan:
 
     @property
     def bytes(self) -> int | None:
-        """None where the size of something that is to be copied isn't known."""
+        """The bytes to copy, or None where the size of a log is unknown."""
         sizes = [copy.bytes for copy in self.copies if copy.records]
         return None if None in sizes else sum(size or 0 for size in sizes)
 
     @property
     def seconds(self) -> float | None:
-        """How long copying takes, without what is written meanwhile."""
+        """The duration of copying, without the records that are written meanwhile."""
         size = self.bytes
         return None if size is None or self.rate is None else size / self.rate.bytes_s
 

@@ -42,7 +42,7 @@ def to_json(plan: FlowPlan) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> FlowPlan:
-    """What `to_json` made. Raises KeyError, TypeError, ValueError for anything else."""
+    """Read the output of `to_json`. Raises KeyError, TypeError, ValueError for anything else."""
     copy = data["copy"]
     rate = copy["rate"]
     return FlowPlan(

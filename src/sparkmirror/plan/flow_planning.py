@@ -57,7 +57,7 @@ from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.promotions import migrations_topic
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
-"""For a mirror that was never behind long enough for a measurement."""
+"""The rate assumed for a mirror that was never behind long enough for a measurement."""
 
 _T = TypeVar("_T")
 
@@ -70,7 +70,7 @@ def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
 
 
 def _own_topics_beside(settings: FlowSettings) -> Sequence[OwnTopic]:
-    """Those of the connectors beside the source connector."""
+    """Return the internal topics of the connectors beside the source connector."""
     own = [heartbeats_topic(settings.flow, settings.heartbeat)]
     if settings.checkpoint is not None:
         own.append(checkpoints_topic(settings.flow, settings.checkpoint))
@@ -78,7 +78,7 @@ def _own_topics_beside(settings: FlowSettings) -> Sequence[OwnTopic]:
 
 
 def _plan_heartbeats(settings: FlowSettings) -> FlowPlan:
-    """Of a flow that mirrors nothing."""
+    """Plan a flow that mirrors nothing."""
     own = _own_topics_beside(settings)
     admin, alias = settings.heartbeat.admin, settings.flow.target
     with closing(Admin(admin)) as target:
@@ -100,7 +100,7 @@ def _plan_heartbeats(settings: FlowSettings) -> FlowPlan:
 def plan_source(
     on: FlowWorker, connector: SourceConfig, rate: Rate | None = None, beside: FlowSettings | None = None
 ) -> FlowPlan:
-    """What a MirrorSourceConnector does, and what the connectors `beside` it need.
+    """Plan a MirrorSourceConnector, and what the connectors `beside` it need.
 
     Raises KafkaError when a cluster can't be reached; what it refuses is among the findings.
     """
@@ -182,7 +182,10 @@ class _Planning:
     # parts, each of which may fail by itself
 
     def _part(self, name: str, plan: Callable[[], _T], otherwise: _T) -> _T:
-        """What can't be read leaves a finding; a cluster that can't be reached ends everything."""
+        """Read a part of the survey.
+
+        A failure becomes a finding, but an unreachable cluster ends the plan.
+        """
         try:
             return plan()
         except SparkmirrorError as error:
@@ -241,7 +244,10 @@ class _Planning:
         return filled_topics(self._connector, not_begun, surveyed.target_topics)
 
     def _holes(self, surveyed: FlowSurvey, left: Backlog) -> Mapping[TopicPartition, int]:
-        """Of topics whose offsets are preserved. Who may not read them is told that as a missing right."""
+        """Estimate the holes of topics whose offsets are preserved.
+
+        A missing right to read them is another finding.
+        """
         preserves = preserves_offsets(self._settings)
         wanted = {topic for topic, _ in surveyed.mirrored if preserves(topic)}
         consumer = self._connector.consumers[0]
@@ -336,7 +342,7 @@ _ASKED_MAX: Final = 500
 
 
 def obstacles(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
-    """What is in the way of a flow that begins, by a request to each broker. Raises KafkaError."""
+    """Find what blocks a flow that starts, by a request to each broker. Raises KafkaError."""
     surveyed = survey_flow(on, connector, topics, asked_max=_ASKED_MAX)
     return [finding for finding in findings(surveyed) if finding.severity is Severity.BLOCKS]
 
@@ -377,7 +383,7 @@ def survey_flow(
 
 
 def _transactional_ids(on: FlowWorker, connector: SourceConfig, topics: Topics) -> tuple[str, list[str]]:
-    """How all that it uses begin, and one of them, if it uses any: rights are given by their prefix."""
+    """Return the prefix of the flow's transactional ids, to which rights are granted, and one of them."""
     if connector.transactions is not None:
         first = transactional_id(on.worker.group_id, connector.name, 0)
         return first.removesuffix("0"), [first]

@@ -48,11 +48,11 @@ class FlowSurvey:
     own: Sequence[OwnTopic] = ()
     begun: Collection[str] = ()
     translated: Collection[TopicPartition] = ()
-    """Those whose offsets could be preserved no more: they go on with others."""
+    """Partitions whose offsets could no longer be preserved: they are copied with other offsets."""
     shifted: Collection[TopicPartition] = ()
-    """Those that are copied with other offsets, by their positions."""
+    """Partitions that are copied with other offsets, as their positions show."""
     stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
-    """Those that wait for a person, as their tasks have reported last, and why."""
+    """Partitions that require action, as their tasks reported last, with the reason."""
     predecessors: Collection[str] = ()
     """Other connectors that have positions of this source."""
     filled: Collection[str] = ()
@@ -61,19 +61,19 @@ class FlowSurvey:
     lost: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Records that are gone from the source and were not copied."""
     holes: Mapping[TopicPartition, int] = field(default_factory=dict)
-    """Where offsets are preserved: about so many of those that are left to copy have no record."""
+    """An estimate of the offsets left to copy that have no record, where offsets are preserved."""
     homeless: Collection[TopicPartition] = ()
-    """Without a position, where `auto.offset.reset` is none."""
+    """Partitions without a position, where `auto.offset.reset` is none."""
     refusals: Sequence[Refusal] = ()
     id_prefix: str = FENCING_IDS
-    """How the transactional ids begin that the flow uses on the target."""
+    """The prefix of the transactional ids that the flow uses on the target."""
 
     def side(self, cluster: Alias) -> ClusterSurvey:
         return self.source if cluster == self.source.alias else self.target
 
     @property
     def missing(self) -> Sequence[OwnTopic]:
-        """Those of the mirror's own topics that have to be made."""
+        """Return the mirror's own topics that must be created."""
         return [topic for topic in self.own if topic.creation.name not in self._topics(topic.cluster)]
 
     def _topics(self, cluster: Alias) -> Mapping[str, int]:

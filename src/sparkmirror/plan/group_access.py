@@ -57,7 +57,7 @@ def _wanted(
 
 
 def _followed(checkpoint: CheckpointConfig) -> Sequence[GroupId]:
-    """Those that the filter selects, also if they are named and nobody lists them."""
+    """Return the groups that the filter selects, including named ones that no cluster lists."""
     selects = checkpoint.settings.group_filter.should_replicate
     with closing(Groups(checkpoint.source_admin)) as groups:
         listed = groups.listed()

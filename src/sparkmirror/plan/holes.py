@@ -19,7 +19,7 @@ from sparkmirror.plan.backlog import Backlog
 _POLICY: Final = "cleanup.policy"
 _PLACES: Final = 4
 _READ_BYTES: Final = 256 << 10
-"""At each place, or one batch. A log that is shorter is read whole."""
+"""The bytes read at each place, or one batch. A shorter log is read whole."""
 _TOPICS_MAX: Final = 100
 """Topics that are read: 100 MB of the source in all."""
 

@@ -44,7 +44,7 @@ _EXPLAINED_BY: Final[Mapping[int, str]] = {
 
 
 def findings(survey: FlowSurvey) -> tuple[Finding, ...]:
-    """Of one flow by itself; what blocks comes first."""
+    """Return the findings of one flow by itself, those that block first."""
     found = [finding for judge in _JUDGES for finding in judge(survey)]
     found += _refused(survey, {finding.kind for finding in found})
     found += _warnings(survey, {finding.text for finding in found})
@@ -53,7 +53,7 @@ def findings(survey: FlowSurvey) -> tuple[Finding, ...]:
 
 
 def findings_between(plans: Sequence[FlowPlan]) -> Sequence[tuple[Finding, ...]]:
-    """For each flow of a file, what only shows beside the others: topics that two of them write.
+    """Return, for each flow of a file, the findings between flows: topics that two of them write.
 
     Two aliases may mean the same cluster, so targets are told apart by Kafka's id. Heartbeats may meet.
     """
@@ -160,7 +160,10 @@ def _merged(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
-    """Where a pattern matches copies too, every refresh would mirror those of the one before."""
+    """Find a source and target that are one cluster.
+
+    If a pattern matches copies too, every refresh would mirror the last one's.
+    """
     source, target = survey.source, survey.target
     by_pattern = any(topic not in survey.named for topic, _ in survey.mirrored)
     if by_pattern and source.cluster_id and source.cluster_id == target.cluster_id:

@@ -22,12 +22,12 @@ from sparkmirror.plan.flow_survey import FlowSurvey
 PRESERVED: Final = "preserved offsets"
 
 _OFFSETS_PER_S: Final = 5_000_000
-"""What brokers took at least, on two cores that they shared; of all partitions together."""
+"""The lowest rate that brokers accepted on two shared cores, for all partitions together."""
 _CPU_S_PER_OFFSET: Final = 1.5e-7
 
 
 def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
-    """What becomes of the offsets of each."""
+    """Describe what happens to the offsets of each topic."""
     preserves = preserves_offsets(survey.settings)
     goes_on = survey.settings.copying.preserving.goes_on_translated
     translated = Counter(partition.topic for partition in survey.translated)
@@ -75,7 +75,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _running(survey: FlowSurvey, topic: str) -> Finding:
-    """Who else writes there, and what is truncated, shows where it stopped."""
+    """Find partitions that stopped: another writer, or a truncated log."""
     stopped = [error for at, error in survey.stopped.items() if at.topic == topic]
     if not stopped:
         return Finding(PRESERVED, Severity.NOTE, topic, "its offsets are preserved")
@@ -84,7 +84,7 @@ def _running(survey: FlowSurvey, topic: str) -> Finding:
 
 
 def _gap(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
-    """What retention has taken before it was copied: markers stand for it."""
+    """Find gaps of records that retention removed before they were copied: markers fill them."""
     partitions = range(survey.source_topics.get(topic, 0))
     longest = max((survey.lost.get(TopicPartition(topic, number), 0) for number in partitions), default=0)
     seconds = longest / MARKERS_PER_S
@@ -123,7 +123,7 @@ def _cost(survey: FlowSurvey, topic: str) -> Finding:
 
 
 def _holes(survey: FlowSurvey, topic: str) -> Iterator[Finding]:
-    """What compaction has removed, and where transactions end: markers stand for it, between the records."""
+    """Find holes of compaction and of transaction markers between the records: markers fill them."""
     holes = {at: count for at, count in survey.holes.items() if at.topic == topic and count}
     if not holes:
         return

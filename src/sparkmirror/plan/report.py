@@ -48,7 +48,7 @@ class Planned:
         return any(plan.changes for plan in self.plans)
 
     def lines(self, *, detail: bool = False) -> Iterator[str]:
-        """As text: what concerns the whole file, each flow, the summary."""
+        """Return the plan as text: findings of the whole file, each flow, the summary."""
         if self.findings:
             yield from (self.file, "")
             yield from (f"  {line}" for line in _findings(self.findings, detail=detail))
@@ -111,7 +111,7 @@ def summary(planned: Planned) -> str:
 
 
 def _changes(changes: Sequence[Change], *, detail: bool) -> Iterator[str]:
-    """By kind, in the order in which they are made."""
+    """Format the changes by kind, in the order in which they are made."""
     for _, same in groupby(changes, key=lambda change: (change.action, change.kind, change.cluster)):
         found = list(same)
         first = found[0]
@@ -160,7 +160,7 @@ def _copied(copy: PlannedCopy) -> str:
 
 
 def _skipped(skipped: Sequence[Skipped], *, detail: bool) -> Iterator[str]:
-    """By reason, the most frequent first."""
+    """Format the skipped topics by reason, the most frequent first."""
     if not skipped:
         return
     yield f"leave out {counted(len(skipped), 'topic')}"

@@ -81,7 +81,7 @@ class _Asking:
     def _findings(
         self, topic: str, source: Mapping[str, int], target: Mapping[str, int]
     ) -> Sequence[Finding]:
-        """Of a plan for this topic alone; what is in the way of others is none of its affair."""
+        """Return findings of a plan for this topic only; findings of other topics are dropped."""
         only = {topic: SourceTopic(source[topic])}
         remote = remote_topic(self._settings, topic)
         topics = Topics(only, target, plan_topics(self._settings, only, target), [(topic, remote)])

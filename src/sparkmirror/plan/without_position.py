@@ -19,7 +19,7 @@ from sparkmirror.storage.positions import connectors_with_positions
 
 
 def begun_anew(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
-    """For a flow that starts, before it has stored a position. Raises KafkaError."""
+    """Find them for a flow that starts, before it has stored a position. Raises KafkaError."""
     stops = stops_behind_others(connector.settings)
     present = [pair for pair in topics.pairs if pair[1] in topics.target and not stops(pair[0])]
     partitions = [
@@ -47,7 +47,7 @@ def begins_anew(found: Sequence[Finding], target: Alias) -> str:
 def filled_topics(
     connector: SourceConfig, pairs: Sequence[tuple[str, str]], target_counts: Mapping[str, int]
 ) -> set[str]:
-    """Of these topics, each with its name on the target, the names there that hold records."""
+    """Return the names of the target topics that hold records, of these topics."""
     partitions = [
         TopicPartition(remote, number)
         for _, remote in pairs

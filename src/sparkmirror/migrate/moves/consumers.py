@@ -40,7 +40,7 @@ _READ_TIMEOUT_S = 60.0
 
 Refused = Mapping[TopicPartition, KafkaError]
 Ends = Mapping[TopicPartition, int | None]
-"""None for partitions that do not exist."""
+"""The end offset, or None where the partition does not exist."""
 
 
 class _LogRanges(NamedTuple):
@@ -128,7 +128,7 @@ class ConsumerMigration:
     # the roll-back
 
     def survey_rollback(self, groups: Collection[GroupId]) -> list[GroupRollback]:
-        """Of each group, the offsets that a migration wrote and the ones before."""
+        """Read, for each group, the offsets that a migration wrote and those that it replaced."""
         listed, stored = self._target.listed(), self._stored()
         syncs_by_itself = self._checkpoint.settings.sync_group_offsets_interval_s is not None
         found = []
@@ -326,7 +326,7 @@ def _committed(cluster: Groups, groups: Collection[GroupId]) -> Mapping[GroupId,
 def _members(
     cluster: Groups, groups: Collection[GroupId], listed: Mapping[GroupId, ListedGroup]
 ) -> Mapping[GroupId, Sequence[Member]]:
-    """Of the groups that have any. Who may not be described is not named."""
+    """Return the members of the groups that have any. A group that may not be described is left out."""
     active = {
         group: listed[group]
         for group in groups

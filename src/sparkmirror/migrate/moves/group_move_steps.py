@@ -63,7 +63,7 @@ class PartitionMove:
 
     @property
     def target_lag(self) -> int | None:
-        """From the group's next offset there: its own, or the one that is to be written."""
+        """The records behind the group's next offset on the target: its own, or the one to be written."""
         next_offset = self.translated if self.state is MoveState.TO_WRITE else self.target_offset
         if next_offset is None or self.target_end is None:
             return None
@@ -96,7 +96,7 @@ class GroupMove:
     has_members_on_target: bool = False
     members_on_source: Sequence[object] = ()
     members_on_target: Sequence[object] = ()
-    """As far as they can be described."""
+    """The group's members, as far as they can be described."""
     obstacle: str | None = None
     leave_untranslated: bool = False
 
@@ -117,7 +117,7 @@ class GroupMove:
         return [self._check(), self._wait(), self._mirrored(), self._sync(), self._verify()]
 
     def _steps_of_nothing(self) -> list[Step]:
-        """Of a group of which nothing is known that could be moved: none of them is done."""
+        """Return the steps of a group without any known offset to move: none of them is done."""
         source, target = self.flow
         return [
             Step("wait", StepState.TO_DO, f"until its consumers on {source} are stopped"),

@@ -76,7 +76,7 @@ class PartitionDrain:
 
     @property
     def lag(self) -> int:
-        """In offsets; 0 where only transaction markers are left."""
+        """The lag in offsets; 0 where only transaction markers are left."""
         return 0 if self.is_drained else max(0, self.source_end - (self.mirrored_to or 0))
 
     @property

@@ -81,7 +81,7 @@ class _Topic:
 
 @dataclass(frozen=True, slots=True)
 class Losses:
-    """What may happen to records that only the old source has."""
+    """The treatment of records that only the old source has."""
 
     deletes: bool = False
     aside: str | None = None
@@ -89,7 +89,7 @@ class Losses:
 
 @dataclass(slots=True)
 class TopicFailback:
-    """Of the topics of a promoted flow that are wanted, by their names on its source. One owner.
+    """Plans and applies a failback for topics, named as on the promoted flow's source. Not thread-safe.
 
     Every method blocks and raises KafkaError.
     """
@@ -102,9 +102,9 @@ class TopicFailback:
     _ends: UnchangedEnds = field(default_factory=UnchangedEnds)
     _compared: dict[tuple[TopicPartition, Parted], Differences] = field(default_factory=dict)
     _topics: Mapping[str, _Topic] = field(default_factory=dict)
-    """Of the last survey, by their names on the opposite flow's target."""
+    """The topics of the last survey, named as on the opposite flow's target."""
     _spans: Mapping[TopicPartition, tuple[LogSpan, LogSpan]] = field(default_factory=dict)
-    """Those of both logs, the original's first, by the partition on the opposite flow's target."""
+    """Both logs' spans, the original's first, by the partition on the opposite flow's target."""
 
     def survey(self) -> TopicsFailback:
         flow, losses = self.opposite.flow, self.losses
@@ -236,7 +236,7 @@ class TopicFailback:
         return found
 
     def _stamped(self, topics: Sequence[_Topic]) -> set[str]:
-        """Those with LogAppendTime, where copies have other times than the original."""
+        """Return the topics with LogAppendTime, whose copies have other timestamps than the original."""
         asked = [CopyPartition(TopicPartition(each.original, 0), each.name) for each in topics]
         with closing(Admin(self.opposite.target_admin)) as admin:
             noted = AppendTimeTopics(admin).noted(asked)

@@ -48,7 +48,7 @@ class PartitionFailback:
 
     @property
     def lag(self) -> int:
-        """In offsets, of which gaps need no record."""
+        """The lag in offsets; an offset in a gap has no record."""
         return max(0, self.source_end - (self.target_end or 0))
 
 
@@ -218,7 +218,7 @@ class FailbackRollback:
 
 
 def rows_of(failback: TopicsFailback) -> list[Mapping[str, str | int | None]]:
-    """Of each partition where it ends on both clusters, where both part, and what is in the way."""
+    """Return a row per partition: its end on both clusters, where both logs diverge, and what blocks it."""
     return [
         {
             "source": str(each.source),

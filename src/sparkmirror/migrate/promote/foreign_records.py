@@ -20,7 +20,7 @@ class ForeignRecords:
     _found: dict[TopicPartition, int] = field(default_factory=dict)
 
     def count(self, log: LogSpan, own: Collection[int]) -> int:
-        """Blocks. Raises KafkaError."""
+        """Count them, blocking. Raises KafkaError."""
         at, (_, start, end) = log.partition, log
         begin = max(start, self._read_to.get(at, 0))
         if begin < end:

@@ -58,12 +58,12 @@ class GroupsBack:
             self._syncs.close()
 
     def active(self, groups: Collection[GroupId]) -> list[GroupId]:
-        """Those of them that have members."""
+        """The groups that have members."""
         listed = self._groups.listed()
         return sorted(group for group in groups if group in listed and listed[group].is_active)
 
     def places(self, partitions: Collection[BothSides]) -> list[GroupPlace]:
-        """Of all groups that have committed an offset in one of these."""
+        """Find the places of all groups that have committed an offset in one of these topics."""
         listed = self._groups.listed()
         wanted = {each.target: each for each in partitions}
         found = []

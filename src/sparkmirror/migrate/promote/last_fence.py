@@ -26,7 +26,7 @@ _TRIES: Final = 20
 """An attempt that still runs may claim a partition once more, until it finds the promotion."""
 
 Fenced = Mapping[TopicPartition, int | SparkmirrorError]
-"""By source partition the first offset that the flow has not written, or why it is not fenced."""
+"""The first offset that the flow has not written, by source partition, or the reason why it is not fenced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class LastFence:
         left: Mapping[TopicPartition, CopyPartition],
         begins: Mapping[TopicPartition, tuple[int, int]],
     ) -> Fenced:
-        """Where the first marker is of those that this fence has written."""
+        """Return the offset of the first marker that this fence has written."""
         found: dict[TopicPartition, int | SparkmirrorError] = {}
         for at, error in marked.items():
             if error is not None:

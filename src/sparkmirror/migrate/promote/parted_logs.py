@@ -28,7 +28,7 @@ _WRITTEN_TOGETHER: Final = 500
 
 
 class LogSpan(NamedTuple):
-    """Where a log starts and ends; a log that is missing has no offset."""
+    """The start and end of a log; a missing log has neither."""
 
     partition: TopicPartition
     start: int
@@ -37,7 +37,7 @@ class LogSpan(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartedLogs:
-    """Of the flow that goes on: `target` is to follow `source`. Blocks. Raises KafkaError."""
+    """Reads both logs of the flow that resumes: `target` is to follow `source`. Blocks. Raises KafkaError."""
 
     source: ConnectionSettings
     target: ConnectionSettings
@@ -75,10 +75,10 @@ class KeptAside:
     topic: str
     replication_factor: int
     ids: Mapping[str, bytes]
-    """Of the topics that they are from: a topic made anew has other records at the same offsets."""
+    """The ids of the original topics: a recreated topic has other records at the same offsets."""
 
     def offsets(self) -> Mapping[TopicPartition, Collection[int]]:
-        """Of the records that are there, where they were."""
+        """Read the original offsets of the records that are kept there."""
         found: dict[TopicPartition, set[int]] = {}
         nothing: list[LogRecord] = []
         for record in unless_missing(lambda: list(read_topic(self.target, self.topic)), nothing):
@@ -91,7 +91,7 @@ class KeptAside:
         return encode_topic_id(self.ids.get(partition.topic, b""))
 
     def ensure(self) -> None:
-        """Nothing is removed from it by time."""
+        """Create the topic, without retention by time."""
         with closing(Admin(self.target)) as admin:
             if self.topic in admin.partition_counts():
                 return
@@ -127,7 +127,7 @@ def _kept(partition: TopicPartition, topic_id: str, record: RawRecord) -> LogRec
 
 
 def _place(record: LogRecord) -> tuple[TopicPartition, int, str] | None:
-    """Where it was: partition, offset, and the topic's id in base64."""
+    """Return a record's origin: partition, offset, and the topic's id in base64."""
     try:
         match json.loads(dict(record.headers).get(KEPT_FROM) or b"null"):
             case {"topic": str(topic), "id": str(of), "partition": int(partition), "offset": int(offset)}:

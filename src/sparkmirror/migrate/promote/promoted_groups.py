@@ -29,14 +29,14 @@ class OnlyTopics:
 
 @dataclass(frozen=True, slots=True)
 class PromotedGroups:
-    """Of the groups that the flow's group filter selects. Blocks. Raises KafkaError."""
+    """Copies the offsets of groups that the flow's group filter selects. Blocks. Raises KafkaError."""
 
     access: FlowAccess
     checkpoint: CheckpointAccess
     topics: Collection[str]
 
     def moves(self) -> list[GroupMove]:
-        """Of the groups that have committed offsets there."""
+        """Return the moves of the groups that have committed offsets in these topics."""
         wanted = self.checkpoint.settings.group_filter
         with closing(Groups(self.checkpoint.source_admin)) as groups:
             listed = [

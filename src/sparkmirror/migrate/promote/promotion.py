@@ -58,7 +58,10 @@ class Wanted:
 
 
 class TopicPromotion:
-    """Of the topics of one flow that are wanted. One owner. Every method blocks and raises KafkaError."""
+    """Plans and applies the promotion of selected topics of one flow.
+
+    Not thread-safe. Every method blocks and raises KafkaError.
+    """
 
     def __init__(
         self,
@@ -69,7 +72,7 @@ class TopicPromotion:
         stops_at_now: bool = False,
         is_source_gone: bool = False,
     ) -> None:
-        """Where the source is gone, it is asked for nothing."""
+        """Without `source`, nothing is requested from the source cluster."""
         self._is_source_gone = is_source_gone
         self._access = access
         self._wanted = wanted
@@ -123,7 +126,7 @@ class TopicPromotion:
         )
 
     def _partitions(self) -> Sequence[CopyPartition]:
-        """Those that the source has, or those that the mirror has copied from it."""
+        """Return the partitions that the source has, or those that the mirror has copied from it."""
         access, source = self._access, self._access.source
         if not self._is_source_gone:
             return mirrored_partitions(access, self._wanted.matches)
@@ -306,7 +309,7 @@ class TopicPromotion:
 def _gaps(
     partitions: Sequence[CopyPartition], ends: Mapping[TopicPartition, Ends]
 ) -> Mapping[TopicPartition, tuple[int, int]]:
-    """Of each source partition what lies between the ends of its target and its own."""
+    """Return, by source partition, the offsets between the end of its target and its own."""
     return {
         each.source: (ends[each.source].target or 0, ends[each.source].source or 0)
         for each in partitions

@@ -21,7 +21,7 @@ from sparkmirror.storage.promotions import Parting, Promotions, Stage
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Where the logs of a partition end; None for one that does not exist."""
+    """The ends of both logs of a partition; None for a log that does not exist."""
 
     source: int | None
     target: int | None
@@ -40,17 +40,17 @@ class TopicsPromotion:
     partitions: Sequence[CopyPartition]
     promotions: Promotions
     ends: Mapping[TopicPartition, Ends]
-    """By source partition."""
+    """The ends, by source partition."""
     drain: TopicsDrain
     others: Sequence[str] = ()
     translated: Sequence[TopicPartition] = ()
     filled: Sequence[TopicPartition] = ()
     longer: Sequence[TopicPartition] = ()
-    """Those with records on the target behind the end of the source."""
+    """The partitions with records on the target behind the end of the source."""
     moves: Sequence[GroupMove] | None = None
     stops_at_now: bool = False
     is_source_gone: bool = False
-    """Nothing on the source was asked."""
+    """Whether the source cluster was left out."""
     obstacle: str | None = None
 
     def steps(self) -> list[Step]:
@@ -210,7 +210,7 @@ class TopicsPromotion:
         return Step("groups", StepState.DONE, text + self._groups_left())
 
     def _groups_left(self) -> str:
-        """What users must know of groups that can't be copied, or not for good."""
+        """Describe the groups that can't be copied, or whose copies may be overwritten."""
         source, target = self.flow
         moves = self.moves or ()
         text = ""
@@ -286,7 +286,7 @@ class PromotionRollback:
 
 
 def rows_of(promotion: TopicsPromotion) -> list[Mapping[str, str | int | None]]:
-    """Of each partition where it ends on both clusters, and where both logs part."""
+    """Return a row per partition: its end on both clusters, and where both logs diverge."""
     drained = {each.source: each for each in promotion.drain.partitions}
     rows: list[Mapping[str, str | int | None]] = []
     for each in promotion.partitions:

@@ -52,14 +52,14 @@ class Accepted:
 
 @dataclass(frozen=True, slots=True)
 class _Ends:
-    """Where logs start and end, by their names on their own cluster; None where they don't exist."""
+    """The starts and ends of logs, named as on their own cluster; None where they don't exist."""
 
     source: tuple[Mapping[TopicPartition, int | None], Mapping[TopicPartition, int | None]]
     target: tuple[Mapping[TopicPartition, int | None], Mapping[TopicPartition, int | None]]
 
 
 class TopicRemaking:
-    """Of the topics of one flow that are wanted. One owner. Every method blocks and raises KafkaError."""
+    """Recreates selected topics of one flow. Not thread-safe. Every method blocks and raises KafkaError."""
 
     def __init__(self, access: FlowAccess, wanted: Wanted, accepted: Accepted) -> None:
         self._access = access
@@ -169,13 +169,13 @@ class TopicRemaking:
         )
 
     def _position(self, source: TopicPartition, target_id: bytes) -> Position | None:
-        """Of what is there now, and not of a topic that was deleted since."""
+        """Return the position of the topic that exists now, not of one that was deleted."""
         position = self._offsets.position(source)
         is_old = position is not None and is_another(position.logs.target_id, target_id)
         return None if is_old or not target_id else position
 
     def _with_details(self, found: TopicRemake) -> TopicRemake:
-        """What matters before the topic is deleted; and who must be stopped until groups are written."""
+        """Add the conditions of the deletion, and who must be stopped until groups are written."""
         if not found.is_due:
             groups = {each.group for each in found.remake.groups} if found.remake is not None else set()
             return replace(found, active=self._groups.active(groups) if groups else ())
@@ -192,7 +192,10 @@ class TopicRemaking:
         )
 
     def _with_losses(self, each: PartitionRemake) -> PartitionRemake:
-        """Where names show where a topic came from, whatever is in it is taken for the flow's."""
+        """Add the records that would be lost.
+
+        Under a policy that renames topics, all records count as the flow's.
+        """
         start, end = each.target_start or 0, each.target_end or 0
         foreign = 0
         if not self._access.source.names_show_origin:
@@ -259,7 +262,7 @@ class TopicRemaking:
         }
 
     def _create(self, found: TopicRemake) -> Refused:
-        """At once, with the configs that it had; the flow's driver would make it with its source's."""
+        """Create the topic at once, with its previous configs; the flow's driver would use its source's."""
         assert found.remake is not None
         topic, replicas = found.partitions[0].target.topic, self._access.source.replication_factor
         creation = TopicCreation(topic, found.remake.partitions, replicas, found.remake.configs)
@@ -287,7 +290,7 @@ class TopicRemaking:
 
 
 def _remembered(places: Sequence[GroupPlace], before: Remake | None) -> tuple[Remembered, ...]:
-    """With what an interrupted run has remembered: brokers may have forgotten it by now."""
+    """Add what an interrupted run has stored, since brokers may have forgotten it by now."""
     now = [
         Remembered(each.group, each.source.partition, each.place, each.metadata)
         for each in places

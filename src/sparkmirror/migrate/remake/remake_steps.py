@@ -63,7 +63,7 @@ class PartitionRemake:
 
 @dataclass(frozen=True, slots=True)
 class GroupPlace:
-    """Where a group is on the target, and its place on the source, None where that can't be told.
+    """A group's offset on the target and the one on the source; None where that is unknown.
 
     From there it reads at most `again` records a second time, None if that is unknown.
     """
@@ -146,7 +146,7 @@ class TopicRemake:
         )
 
     def _losses(self) -> str | None:
-        """What the user has not accepted."""
+        """Return the losses that the user has not accepted."""
         if not self.is_due:
             return None
         source, target = self.flow
@@ -240,7 +240,7 @@ class TopicRemake:
 
 
 def rows_of(remake: TopicRemake) -> list[Mapping[str, str | int | None]]:
-    """Of each partition where it starts and ends on both clusters, and whether its offsets are the same."""
+    """Return a row per partition: its start and end on both clusters, and whether its offsets agree."""
     return [
         {
             "source": str(each.source),
