@@ -24,7 +24,7 @@ class ClassArchive:
 
     @classmethod
     def of(cls, name: str, jars: Path, environ: Mapping[str, str] = os.environ) -> Self:
-        """Return the archive of a program with this class path, run by the Java of JAVA_HOME, else of PATH."""
+        """Return the archive of a program with this class path, run by Java of JAVA_HOME, else of PATH."""
         java = _java(environ)
         place = _digest(java, jars)
         age = _digest(_written_at(java), _written_at(jars))

@@ -47,11 +47,11 @@ _Result = TypeVar("_Result")
 
 
 class Role(Enum):
-    """Which broker a request is for, where its address does not matter."""
+    """The broker that a request is for, where its address does not matter."""
 
     ANY = auto()
     CONTROLLER = auto()
-    """With ZooKeeper only the controller does what it is asked; with KRaft every broker forwards it."""
+    """The controller. With ZooKeeper only it accepts such requests; with KRaft every broker forwards them."""
 
 
 class CoordinatorKind(IntEnum):
@@ -62,7 +62,7 @@ class CoordinatorKind(IntEnum):
 
 
 class Coordinator(NamedTuple):
-    """Where a group or a transactional id is coordinated, or the error code that came instead."""
+    """The coordinator of a group or a transactional id, or the error code received instead."""
 
     code: int
     address: Address
@@ -79,7 +79,10 @@ LeaderExchange = Callable[
 
 
 class Cluster:
-    """Not thread-safe: one owner. Connects on demand, to each broker once. Every wait is bounded."""
+    """Sends requests over one connection per broker, opened on demand.
+
+    Every wait is bounded. Not thread-safe.
+    """
 
     def __init__(
         self,
@@ -98,7 +101,7 @@ class Cluster:
         self._network = network_of(settings)
 
     def ask(self, action: str, exchange: Exchange[_Result], to: Address | Role = Role.ANY) -> _Result:
-        """As `exchange`; a KafkaError names the action and the cluster."""
+        """Send a request like `exchange`; a KafkaError names the action and the cluster."""
         try:
             return self.exchange(exchange, to)
         except KafkaError as error:
@@ -258,7 +261,7 @@ class Cluster:
             yield from found
 
     def coordinator(self, kind: CoordinatorKind, key: str, timeout_s: float | None = None) -> Coordinator:
-        """As `coordinators`, of one key."""
+        """Find the coordinator of one key; see `coordinators`."""
         ((_, found),) = self.coordinators(kind, [key], timeout_s)
         return found
 

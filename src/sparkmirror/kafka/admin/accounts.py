@@ -39,7 +39,7 @@ class Accounts:
         self._cluster = cluster
 
     def quotas(self) -> Quotas:
-        """Of every entity. Raises UnsupportedVersionError for brokers before 2.6."""
+        """Describe the quotas of every entity. Raises UnsupportedVersionError for brokers before 2.6."""
         action = "describe client quotas"
         request = DescribeClientQuotasRequest(components=[], strict=False)
         response = self._cluster.request(action, request, DescribeClientQuotasResponse)
@@ -51,7 +51,10 @@ class Accounts:
         }
 
     def credentials(self, users: Collection[str]) -> Mapping[str, Sequence[ScramCredential]]:
-        """Of each of these users, none perhaps. Raises UnsupportedVersionError for brokers before 2.7."""
+        """Describe these users' credentials; a user may have none.
+
+        Raises UnsupportedVersionError before 2.7.
+        """
         if not users:
             return {}
         action = "describe SCRAM users"
@@ -90,7 +93,7 @@ class Accounts:
         return results
 
     def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
-        """By user: the first refusal of several credentials."""
+        """Alter credentials. Of several refusals for one user, the result holds the first."""
         results: dict[str, KafkaError | None] = {}
         for one_of_each in _rounds(credentials):
             for user, error in self._alter_users(one_of_each).items():

@@ -33,7 +33,7 @@ class Acls:
         self._cluster = cluster
 
     def described(self, resource_type: ResourceType = ResourceType.ANY) -> Sequence[AclBinding]:
-        """Those of a kind of resource, or all; none that only newer brokers know of.
+        """Describe the ACLs of one type of resource, or all. Types that only newer brokers know are left out.
 
         A KafkaError of code SECURITY_DISABLED says that there is no authorizer.
         """
@@ -53,7 +53,7 @@ class Acls:
         return [binding for binding in bindings if binding is not None]
 
     def create(self, bindings: Sequence[AclBinding]) -> AclResults:
-        """What is there already stays as it is, and is a success."""
+        """Create bindings. One that exists stays as it is, and counts as a success."""
         return self._changed("create", bindings, self._create)
 
     def delete(self, bindings: Sequence[AclBinding]) -> AclResults:

@@ -35,12 +35,12 @@ from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.policies.admin_writes import AclResults, QuotaResults, Results
 
 _TOPIC_CONFIGS = 2
-"""As Kafka numbers the resources that have configs."""
+"""Kafka's number for topics among the resources that have configs."""
 _DEFAULTS_FROM = 4
 """The version of CreateTopics that lets brokers choose partition count and replication factor."""
 _VISIBLE_POLL_S = 0.05
 _RECORDS_PER_REQUEST = 2000
-"""Of the metadata log: KRaft's controller refuses a request that would make more than 10,000."""
+"""Records of the metadata log per request: KRaft's controller refuses more than 10,000."""
 
 _Item = TypeVar("_Item")
 
@@ -73,7 +73,7 @@ class Admin:
 
     @property
     def bootstrap_servers(self) -> str:
-        """As a command's `--bootstrap-server` takes them."""
+        """Return the bootstrap servers as a command's `--bootstrap-server` takes them."""
         return self._cluster.settings.servers
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class Admin:
     def topic_configs(
         self, topics: Collection[str], names: Collection[str] = ()
     ) -> Mapping[str, tuple[ConfigEntry, ...]]:
-        """As `known_topic_configs`. Raises KafkaError for the first topic that can't be described."""
+        """Describe topic configs like `known_topic_configs`, but raise the first topic's KafkaError."""
         known = self.known_topic_configs(topics, names)
         for error in known.errors.values():
             raise error
@@ -146,7 +146,7 @@ class Admin:
         return results
 
     def delete_topics(self, topics: Mapping[str, bytes]) -> Results:
-        """By their ids, so that no other topic of the name is deleted; by name where the id is empty."""
+        """Delete topics by id, so that no other topic of that name is deleted; by name if the id is empty."""
         results: dict[str, KafkaError | None] = {}
         for some in _portions(topics.items(), lambda _: 1):
             results |= self._delete(dict(some))
@@ -248,7 +248,7 @@ class Admin:
         }
 
     def acls(self, resource_type: ResourceType = ResourceType.ANY) -> Sequence[AclBinding]:
-        """As `Acls.described`."""
+        """Describe ACLs; see `Acls.described`."""
         return self._acls.described(resource_type)
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
@@ -258,11 +258,11 @@ class Admin:
         return self._acls.delete(bindings)
 
     def quotas(self) -> Quotas:
-        """As `Accounts.quotas`."""
+        """Describe quotas; see `Accounts.quotas`."""
         return self._accounts.quotas()
 
     def credentials(self, users: Collection[str]) -> Mapping[str, Sequence[ScramCredential]]:
-        """As `Accounts.credentials`."""
+        """Describe credentials; see `Accounts.credentials`."""
         return self._accounts.credentials(users)
 
     def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:
@@ -280,7 +280,7 @@ class Admin:
 
 
 def _portions(items: Iterable[_Item], records: Callable[[_Item], int]) -> Iterator[list[_Item]]:
-    """What goes into a request each: as much as the controller takes, and one at least."""
+    """Split items into requests, each as large as the controller accepts, with at least one item."""
     some: list[_Item] = []
     size = 0
     for item in items:

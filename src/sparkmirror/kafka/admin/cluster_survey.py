@@ -133,7 +133,7 @@ def _by_topic(topics: Iterable[Any]) -> Mapping[str, Operations]:
 
 
 def _operations(described: Any) -> Operations | None:
-    """None where they aren't listed. A cluster lists none for those who may not DESCRIBE it."""
+    """Return the listed operations, or None. A cluster lists none for a principal without DESCRIBE."""
     known = getattr(described, "authorized_operations", None)
     if not known or _NOT_LISTED in known:
         return None

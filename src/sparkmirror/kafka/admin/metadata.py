@@ -11,7 +11,7 @@ from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.wire.primitives import TOPIC_ID_BYTES
 
 _VERSION_MAX = 12
-"""From 10 on with topic ids."""
+"""The newest version used; topic ids are in 10 and newer."""
 
 _UNKNOWN_ID = bytes(TOPIC_ID_BYTES)
 

@@ -24,7 +24,7 @@ from sparkmirror.kafka.wire.primitives import (
 from sparkmirror.kafka.wire.raw_requests import Api
 
 _METADATA: Final = Api(3, "Metadata", 7, 12, flexible_from=9)
-"""Of Kafka 2.1 and newer, as the engine's Produce."""
+"""The version that Kafka 2.1 and newer support, like the engine's Produce."""
 
 _RIGHTS_FROM, _RIGHTS_OF_CLUSTER_UNTIL = 8, 10
 _IDS_FROM: Final = 10

@@ -28,7 +28,7 @@ from sparkmirror.kafka.wire.error_codes import GROUP_AUTHORIZATION_FAILED, NONE
 from sparkmirror.offsets.checkpoints import OfGroup
 
 _BY_NAME_MAX = 9
-"""Of OffsetFetch and OffsetCommit; later versions know topics by their ids only."""
+"""The newest version of OffsetFetch and OffsetCommit with topic names; later ones have ids only."""
 _FETCH_ALL_FROM = 2
 _FETCH_MANY_FROM = 8
 _NO_GENERATION = _NO_EPOCH = _BROKERS_RETENTION = -1
@@ -75,7 +75,7 @@ class ListedGroup:
 
     @property
     def word(self) -> str:
-        """Its type, for display."""
+        """Return the group's type for display."""
         return self.kind or self.protocol or "unknown"
 
     @property
@@ -113,7 +113,10 @@ class Groups:
         return listed
 
     def hidden(self, groups: Collection[GroupId]) -> Mapping[GroupId, KafkaError]:
-        """Those that this principal may not describe, so that nobody lists them. They need not exist."""
+        """Return groups that this principal may not describe, so that no list has them.
+
+        They need not exist.
+        """
         rights = {group: Need.DESCRIBE_GROUP.of(group) for group in sorted(groups)}
         return {
             group: self._cluster.error(GROUP_AUTHORIZATION_FAILED, f"describe group {group}", right)
@@ -131,7 +134,7 @@ class Groups:
     def committed_parts(
         self, groups: Collection[GroupId]
     ) -> Iterator[Mapping[GroupId, Offsets | KafkaError]]:
-        """As `committed`, in parts as they arrive, so that no group waits for another's slow coordinator."""
+        """Yield the result of `committed` in parts, so that no group waits for a slow coordinator."""
         return self._coordinators.ask(groups, self._fetch)
 
     def members(
@@ -233,7 +236,7 @@ class Groups:
         return found
 
     def _offsets(self, group: GroupId, fetched: Any) -> Offsets | KafkaError:
-        """As Java, without partitions that have an error of their own: they keep nothing else back."""
+        """Return the offsets without partitions that have an error of their own, as Java does."""
         if fetched.error_code != NONE:
             action, right = f"read the offsets of group {group}", Need.DESCRIBE_GROUP.of(group)
             return self._cluster.error(fetched.error_code, action, right)
@@ -248,7 +251,7 @@ class Groups:
 
 
 def _fetch_requests(groups: Sequence[GroupId], *, finds_many: bool) -> Iterator[Any]:
-    """For all offsets of each. Brokers before 3.0 are asked for one group at a time (KIP-709)."""
+    """Make requests for all offsets of each group. Brokers before 3.0 take one group at a time (KIP-709)."""
     if finds_many:
         asked = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None) for group in groups]
         yield OffsetFetchRequest(groups=asked)

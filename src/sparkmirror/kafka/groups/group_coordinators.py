@@ -38,7 +38,7 @@ GroupExchange = Callable[[Connection, Sequence[GroupId], float], Mapping[GroupId
 
 
 class GroupCoordinators:
-    """Blocks. Not thread-safe: one owner, who closes the cluster."""
+    """Sends requests to coordinators, blocking. Not thread-safe; the owner closes the cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -110,7 +110,7 @@ class GroupCoordinators:
         )
 
     def _by_coordinator(self, groups: Collection[GroupId]) -> Mapping[Address, list[GroupId]]:
-        """Those that did not respond the last time come last, so that they delay no others."""
+        """Group keys by coordinator. Coordinators that did not respond the last time come last."""
         led: dict[Address, list[GroupId]] = {}
         for group in groups:
             if group in self._addresses:

@@ -34,7 +34,7 @@ class WorkerGroup:
 
     @property
     def membership(self) -> Membership:
-        """As of now: NOT_A_MEMBER as soon as the coordinator may have removed this node."""
+        """Return the membership: NOT_A_MEMBER as soon as the coordinator may have removed this node."""
         return self._member.membership
 
     @property
@@ -49,7 +49,7 @@ class WorkerGroup:
 
     @property
     def coordinator(self) -> Address:
-        """Where the group was found last."""
+        """Return the address of the group's last known coordinator."""
         return self._member.coordinator
 
     def start(self) -> None:

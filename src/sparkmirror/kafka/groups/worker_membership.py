@@ -51,9 +51,9 @@ _CONNECT_TIMEOUT_S: Final = 1.2
 """Connecting can't be interrupted. A SYN that is lost is sent again after a second."""
 _LEAVE_RESPONSE_TIMEOUT_S: Final = 1.2
 _JOIN_EXTRA_S: Final = 5.0
-"""How much later than the rebalance time-out JoinGroup's response may come, as in Java's clients."""
+"""The time after the rebalance time-out that JoinGroup's response may take, as in Java's clients."""
 _IMMEDIATE_RETRIES_MAX: Final = 3
-"""How often in a row joining may restart without a pause."""
+"""The number of times in a row that joining may restart without a pause."""
 
 _NO_MEMBER: Final = frozenset({UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID})
 _JOIN_AGAIN: Final = frozenset({REBALANCE_IN_PROGRESS, ILLEGAL_GENERATION})
@@ -70,7 +70,7 @@ class GroupMember:
         url: str,
         on_change: Callable[[Membership], None],
     ) -> None:
-        """As `WorkerGroup`."""
+        """Take the same arguments as `WorkerGroup`."""
         self._settings = settings
         self._cluster = Cluster(settings, open_connection=self._open)
         self._options = options
@@ -103,7 +103,7 @@ class GroupMember:
 
     @property
     def membership(self) -> Membership:
-        """As of now: NOT_A_MEMBER as soon as the coordinator may have removed this node.
+        """Return the membership: NOT_A_MEMBER as soon as the coordinator may have removed this node.
 
         The clock decides at each call, so that a node that was frozen, or is cut off, knows before the others
         elect another leader.
@@ -112,7 +112,7 @@ class GroupMember:
 
     @property
     def coordinator(self) -> Address:
-        """Where the group was found last."""
+        """Return the address of the group's last known coordinator."""
         return self._address
 
     def stop(self) -> None:
@@ -122,7 +122,7 @@ class GroupMember:
             self._interruption.set()
 
     def close(self) -> None:
-        """Only where `run` was never called."""
+        """Close the connections of a member whose `run` was never called."""
         self._interruption.close()
 
     def run(self) -> None:
@@ -396,5 +396,5 @@ class GroupMember:
             self._aside = None
 
     def _now(self) -> float:
-        """By which a session runs: a machine that was suspended has been gone for as long."""
+        """Return the time of a clock that goes on while the machine is suspended, as sessions do."""
         return self._network.boottime()

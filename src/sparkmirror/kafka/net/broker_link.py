@@ -18,7 +18,10 @@ from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.net.link_renewal import LinkRenewal
 
 _LOGIN_BACKOFF = Backoff(1.0, 30.0)
-"""For what only a user can mend. A broker counts failed logins, and may lock the account."""
+"""The back-off for errors that only a user can correct.
+
+A broker counts failed logins, and may lock the account.
+"""
 
 
 _LENGTH_BYTES = 4

@@ -13,7 +13,7 @@ _SIZE = struct.Struct(">i")
 _FRAME_BYTES_MAX = 1 << 30
 _FIRST_FRAME_BYTES_MAX = 1 << 20
 _TLS_ALERT = b"\x15\x03"
-"""How the answer of a TLS port to plaintext begins; as a size, 336 MiB."""
+"""The first bytes of a TLS port's answer to plaintext; read as a size, 336 MiB."""
 
 
 class Channel:

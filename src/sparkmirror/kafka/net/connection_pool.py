@@ -18,7 +18,7 @@ Open = Callable[[Address, ConnectionSettings], Connection]
 
 
 class ConnectionPool:
-    """Not thread-safe: one owner. Connects on demand."""
+    """Opens connections on demand. Not thread-safe."""
 
     def __init__(self, settings: ConnectionSettings, open_connection: Open | None = None) -> None:
         """`open_connection` replaces `Connection.open`."""

@@ -29,7 +29,7 @@ class InterruptibleConnection(Connection):
     def connect(
         cls, address: Address, settings: ConnectionSettings, pause: Pause
     ) -> "InterruptibleConnection":
-        """As `open`. Raises what that raises, and what `pause` raises."""
+        """Open a connection. Raises what `open` and `pause` raise."""
         host, port = address
         network = network_of(settings)
         transport = network.connect(host, port, settings)

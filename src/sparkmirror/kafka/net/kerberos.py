@@ -19,7 +19,7 @@ HOW_TO_INSTALL: Final = f"GSSAPI needs gssapi: {how_to_install('gssapi')}"
 
 
 class Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no types here
-    """For one login. Asks the KDC for tickets, which may block. Raises AuthenticationError."""
+    """Logs in once. It asks the KDC for tickets, which may block. Raises AuthenticationError."""
 
     def __init__(self, login: KerberosLogin, host: str) -> None:
         try:
@@ -51,7 +51,7 @@ class Gssapi(SaslMechanismGSSAPI):  # type: ignore[misc]  # kafka-python has no 
 
 @contextmanager
 def _opened(login: KerberosLogin) -> Iterator[Mapping[str, str]]:
-    """Where the library finds keys and tickets. A file that must lie below a folder is opened here."""
+    """Return where the library finds keys and tickets. A file that must lie below a folder is opened here."""
     file = _file(login)
     if file is None:
         yield {}
@@ -98,6 +98,6 @@ def _source(login: KerberosLogin) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """What Kerberos says of it: the text of the minor status, in one line."""
+    """Return Kerberos's explanation: the text of the minor status, in one line."""
     minor = str(error).rpartition("Minor (")[2].partition("): ")[2]
     return " ".join((minor or str(error)).split())

@@ -18,7 +18,7 @@ Buffers = Sequence[bytes | memoryview]
 
 
 class LinkRenewal:
-    """Of one open connection. All calls come on the loop's thread; `fail` ends the connection."""
+    """Renews the login of one open connection, on the loop's thread; `fail` ends the connection."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class Login:
         self._has_succeeded = False
 
     def steps(self, versions: Mapping[int, Any]) -> Steps:
-        """Blocks until there is a token, where one is needed. Raises AuthenticationError, as the steps do.
+        """Begin a login; this blocks until a token is there, if one is needed. Raises AuthenticationError.
 
         After a refusal that is the same error at once for 1 to 30 s, in all connections with these settings.
         """

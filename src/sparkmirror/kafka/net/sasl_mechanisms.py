@@ -17,7 +17,7 @@ from sparkmirror.kafka.net.kerberos import Gssapi
 from sparkmirror.security.tokens import Tokens
 
 _ITERATIONS_MIN: Final = 4096
-"""As Java's clients: a server that asks for fewer makes the password easy to guess."""
+"""The minimum of iterations, as in Java's clients: fewer would make the password easy to guess."""
 
 _TOKENS: Final = Tokens()
 _SALTED_MAX: Final = 64
@@ -25,7 +25,7 @@ _SALTED_MAX: Final = 64
 
 
 def mechanism_of(settings: SaslSettings, host: str) -> SaslMechanism:
-    """For one login. May block for a token. Raises AuthenticationError."""
+    """Make the mechanism of one login, which may block for a token. Raises AuthenticationError."""
     match settings.mechanism:
         case _ if settings.mechanism == PLAIN:
             return SaslMechanismPlain(

@@ -113,7 +113,7 @@ class TlsTransport:
 
 
 def next_records(buffers: Sequence[bytes | memoryview]) -> bytes | memoryview:
-    """What to send first: whole records of a large buffer, uncopied; else pieces, joined to one record."""
+    """Return the bytes to send first: whole TLS records of a large buffer, uncopied, or joined pieces."""
     first = buffers[0]
     if len(first) >= _RECORD_BYTES:
         return memoryview(first)[: len(first) - len(first) % _RECORD_BYTES]
@@ -151,7 +151,7 @@ def connect_tls(host: str, port: int, settings: ConnectionSettings, connect: Con
 
 
 class _Explanations:
-    """What went wrong: cluster, address, cause and remedy, in one line."""
+    """Explains a failed handshake in one line: cluster, address, cause and remedy."""
 
     def __init__(self, host: str, address: str, settings: ConnectionSettings) -> None:
         self._host = host
@@ -243,7 +243,7 @@ class _Explanations:
         return f"ended TLS: {said}"
 
     def _certificate_names(self) -> str:
-        """Of the broker's certificate, which is trusted but for its names."""
+        """Return the names in the broker's certificate, which is trusted except for its names."""
         settings = self._settings
         assert settings.tls is not None
         with suppress(OSError):

@@ -42,7 +42,10 @@ class Bulk(NamedTuple):
 def coordinator_epoch(
     settings: ConnectionSettings, partition: TopicPartition, producer: ProducerId, offset: int
 ) -> int | None:
-    """That of the producer's marker at this offset; None where there is another batch. Raises KafkaError."""
+    """Read the coordinator epoch of the producer's marker at this offset; None for another batch.
+
+    Raises KafkaError.
+    """
     with closing(SpanReader(ConsumerSettings(settings))) as reader:
         for batch in reader.read(partition, offset, offset + 1, 1):
             if producer.wrote(batch.header) and batch.header.attributes & CONTROL:

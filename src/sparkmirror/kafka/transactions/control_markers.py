@@ -70,7 +70,7 @@ class WrongEndError(SparkmirrorError):
 
 
 class ControlMarkers:
-    """Blocks. Not thread-safe: one owner, who closes it."""
+    """Fills gaps with markers, blocking. Not thread-safe; the owner closes it."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
@@ -87,7 +87,7 @@ class ControlMarkers:
         self._used_at = 0.0
 
     def fill(self, gaps: Sequence[Gap]) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """Where each log ends then, all of it replicated: at the gap's end, or nearer to it.
+        """Fill gaps; return each log's replicated end afterwards: the gap's end, or nearer to it.
 
         Nothing of the gaps' owner may be unanswered. After an error the id must be claimed again: it is
         unknown whether a marker is still added. Raises RetriableError when no broker responds.
@@ -104,7 +104,7 @@ class ControlMarkers:
     def _ends(
         self, gaps: Sequence[Gap], results: dict[TopicPartition, int | SparkmirrorError]
     ) -> Mapping[TopicPartition, int]:
-        """Where the logs end, if in the gap; else an error is added to the results."""
+        """Return the ends of the logs that end in the gap; others become errors in the results."""
         # Where an own marker is in the log nobody else can have added anything, or our next one is refused.
         ends = {gap.partition: gap.begin for gap in gaps if gap.is_fenced}
         by_partition = {gap.partition: gap for gap in gaps if not gap.is_fenced}
@@ -143,7 +143,7 @@ class ControlMarkers:
         return results
 
     def _count(self, gap: Gap, ends: Mapping[TopicPartition, int]) -> int:
-        """How many to write before the end is read again: what was under way may arrive beside the first."""
+        """Return the number of markers to write before the end is read again: batches may be in flight."""
         left = gap.end - ends[gap.partition]
         first_only = not gap.is_fenced or self._writes_directly
         return min(left, 1 if first_only else MARKERS_PER_ROUND)
@@ -154,7 +154,7 @@ class ControlMarkers:
         return {claim.partition: outcomes[each] for each, claim in claims.items()}
 
     def _learn_epoch(self, gap: Gap, offset: int) -> None:
-        """From the own marker there."""
+        """Learn the coordinator epoch from our own marker there."""
         with suppress(SparkmirrorError):  # it is read again behind the next one
             found = coordinator_epoch(self._settings, gap.partition, gap.producer, offset)
             if found is not None:
@@ -168,7 +168,7 @@ class ControlMarkers:
         ends: Mapping[TopicPartition, int],
         results: dict[TopicPartition, int | SparkmirrorError],
     ) -> Mapping[TopicPartition, Bulk]:
-        """What is written directly now; where somebody has claimed a partition since, that is a result."""
+        """Return the markers to write directly now. A partition claimed by another since becomes a result."""
         known = [gap for gap in gaps if self._writes_directly and self._knows_epoch(gap)]
         lefts = {gap.partition: gap.end - ends[gap.partition] for gap in known}
         short = [gap for gap in known if lefts[gap.partition] < _BULK_FROM]

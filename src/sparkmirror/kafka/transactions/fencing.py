@@ -45,21 +45,21 @@ from sparkmirror.kafka.wire.error_codes import (
 )
 
 FENCING_IDS: Final = "sparkmirror-"
-"""How all transactional ids begin that fence attempts: a right is given for all of them."""
+"""The prefix of the transactional ids that fence attempts; one right covers all of them."""
 
 _INIT_VERSION_MAX: Final = 5
 _ADD_VERSION_MAX: Final = 3
 _END_VERSION_MAX: Final = 4
 _CONNECTIONS: Final = 4
-"""To each coordinator: a broker handles one request of a connection at a time, and each is a write."""
+"""Connections per coordinator: a broker handles one request at a time on each, and each is a write."""
 _PIPELINED_MIN: Final = 50
 """Fewer are not worth another connection."""
 _PIPELINED_MAX: Final = 100
 _MARKED_MAX: Final = 1000
-"""How many fences are open at a time: none may be open for long."""
+"""The number of fences open at a time: none may be open for long."""
 
 _TRANSACTION_TIMEOUT_S: Final = 60.0
-"""As Kafka's producers have it: the coordinator ends a fence that its writer left open."""
+"""The transaction time-out, Kafka's default: the coordinator ends a fence that its writer left open."""
 
 _T = TypeVar("_T")
 
@@ -80,7 +80,7 @@ class _Share(NamedTuple):
 
 
 class Fencing:
-    """Blocks. Not thread-safe: one owner, who closes it."""
+    """Claims epochs and writes fences, blocking. Not thread-safe; the owner closes it."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
@@ -89,7 +89,7 @@ class Fencing:
         self._coordinators: dict[str, Address] = {}
 
     def claim(self, transactional_ids: Collection[str]) -> Mapping[str, ProducerId | SparkmirrorError]:
-        """For each id an epoch above all before it; where it changes its producer id, epoch 0 of another.
+        """Claim, for each id, an epoch above all before it, or epoch 0 of a new producer id.
 
         What cannot be claimed for the request's time-out has an error. Waits for transactions that others
         left open to be aborted. Raises DisconnectedError when no broker responds.
@@ -259,7 +259,7 @@ class Fencing:
             return error
 
     def _shares(self, transactional_ids: Collection[str]) -> Iterable[Sequence[_Share]]:
-        """What is sent at once, one after the other."""
+        """Yield the batches of fences that are open at the same time."""
         rounds: dict[int, list[_Share]] = {}
         for coordinator, led in self._by_coordinator(transactional_ids).items():
             size = min(max(ceil(len(led) / _CONNECTIONS), _PIPELINED_MIN), _PIPELINED_MAX)

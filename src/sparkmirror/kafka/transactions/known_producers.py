@@ -26,7 +26,7 @@ class Written(NamedTuple):
 
 
 class KnownProducer(NamedTuple):
-    """What a leader remembers of a producer id: its epoch, and the last sequence, -1 if only markers."""
+    """A leader's state of a producer id: its epoch and last sequence, -1 if it has only markers."""
 
     epoch: int
     last_sequence: int
@@ -35,7 +35,7 @@ class KnownProducer(NamedTuple):
 def known_producers(
     settings: ConnectionSettings, producer_ids: Mapping[TopicPartition, int]
 ) -> Mapping[TopicPartition, KnownProducer | SparkmirrorError | None]:
-    """What each leader remembers of an id, replicated or not; None for nothing. Errors as of `last_written`.
+    """Read each leader's state of an id, replicated or not; None if it has none. Errors as in `last_written`.
 
     Raises RetriableError when no broker responds.
     """
@@ -101,7 +101,7 @@ def _known(states: Sequence[Any], producer_id: int) -> KnownProducer | None:
 def unreplicated_records(
     settings: ConnectionSettings, partition: TopicPartition, state: ProducerState
 ) -> int:
-    """How many records the leader has behind the state's sequence that nobody can read yet.
+    """Count the leader's records behind the state's sequence that are not readable yet.
 
     They appear once its followers have them, or are gone with it. 0 also where the leader does not say.
     Raises KafkaError.

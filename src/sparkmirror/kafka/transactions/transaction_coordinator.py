@@ -53,7 +53,7 @@ COMPLETING = Backoff(first_s=0.005, max_s=0.1)
 
 
 class TransactionCoordinator:
-    """Blocks. Not thread-safe: one owner. Connects on demand."""
+    """Sends requests to the coordinator of one id, blocking. Connects on demand. Not thread-safe."""
 
     def __init__(self, settings: ConnectionSettings, transactional_id: str) -> None:
         self.transactional_id = transactional_id

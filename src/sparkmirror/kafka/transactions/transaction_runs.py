@@ -41,13 +41,13 @@ _ADD_VERSION_MAX = 3
 """Later versions are for requests between brokers."""
 
 _END_VERSION_MAX = {False: 4, True: 5}
-"""By whether version 2 of the protocol is used."""
+"""The request versions, by whether version 2 of the transaction protocol is used."""
 
 _OPERATION_NOT_ATTEMPTED = 55
 
 
 class Transactions:
-    """Blocks. Not thread-safe: one owner. `init` comes first; then `add`, Produce and `end` in turn.
+    """Runs transactions, blocking: `init`, then `add`, Produce and `end` in turn. Not thread-safe.
 
     Under version 2 the response to Produce is CONCURRENT_TRANSACTIONS while the transaction before is being
     completed, and Produce must be sent again; under version 1 `add` waits for that.

@@ -192,7 +192,10 @@ def check(code: int, context: str, needed: Needed | None = None) -> None:
 
 
 def unless_missing(read: Callable[[], T], otherwise: T) -> T:
-    """What `read` returns, or `otherwise` where there is no such topic. Raises every other KafkaError."""
+    """Return the result of `read`, or `otherwise` if the topic doesn't exist.
+
+    Raises every other KafkaError.
+    """
     try:
         return read()
     except KafkaError as error:

@@ -53,7 +53,7 @@ class SessionStep(NamedTuple):
 
 
 NO_SESSION = SessionStep(0, -1)
-"""For a request without a session: the broker keeps no state for it."""
+"""The session id of a request without a session, for which the broker keeps no state."""
 
 
 class FetchPosition(NamedTuple):

@@ -8,9 +8,9 @@ INT64 = struct.Struct(">q")
 NO_TAGS = b"\x00"
 TOPIC_ID_BYTES = 16
 NO_TOPIC_ID = b""
-"""What a topic's id is where brokers tell none (before KIP-516, Kafka 2.8)."""
+"""The id of a topic whose broker has no ids (before KIP-516, Kafka 2.8)."""
 VARINT_SHIFT_MAX = 28
-"""Of the fifth byte: a number of 32 bits has no more, and without an end it would grow with the response."""
+"""The shift of the fifth byte: a 32-bit number has no more, and a longer one would grow with the response."""
 UNREADABLE = (IndexError, KeyError, ValueError, OverflowError, struct.error)
 """Raised by decoding where a response ends too early or holds something else."""
 

@@ -27,7 +27,7 @@ from sparkmirror.kafka.wire.primitives import (
 API_KEY = 0
 VERSION_LOW, VERSION_HIGH = 7, 11
 VERSION_ADDING_PARTITIONS = 12
-"""For version 2 of transactions only: under version 1 nothing above v11 may be sent."""
+"""The version for transactions of version 2 only: under version 1 nothing above v11 may be sent."""
 
 VERSION_BY_ID = 13
 """Names topics by their ids (KIP-516): no other topic of the same name gets the records."""
