@@ -140,3 +140,17 @@ def fetched(data: bytes | bytearray) -> FetchedBatch:
 def joined(batches: Sequence[bytes | bytearray]) -> memoryview:
     """A fetch response's records."""
     return memoryview(bytearray(b"".join(batches)))
+
+
+def in_batches(
+    records: Sequence[Rec], sizes: Iterable[int] = (), *, codec: int = 0, **header: int
+) -> list[FetchedBatch]:
+    """These records at their offsets, in batches of these sizes, the rest in batches of one record."""
+    made, left, at = [], iter(sizes), 0
+    while at < len(records):
+        part = records[at : at + next(left, 1)]
+        base = part[0].offset
+        relative = [record._replace(offset=record.offset - base) for record in part]
+        made.append(encode(relative, codec=codec, base_offset=base, **header))
+        at += len(part)
+    return list(iterate_batches(joined(made)))

@@ -11,16 +11,12 @@ holds.
 from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import chain, islice, takewhile
 from typing import Final
 
-from sparkmirror.batches.record_batch import (
-    CODEC_MASK,
-    CONTROL,
-    HEADER_BYTES,
-    LOG_APPEND_TIME,
-    FetchedBatch,
-)
-from sparkmirror.batches.records import RawRecord, read_records
+from sparkmirror.batches.agreement.alignment import Alignment, EqualBatches
+from sparkmirror.batches.agreement.compared_log import ComparedLog, Span
+from sparkmirror.batches.record_batch import CONTROL, LOG_APPEND_TIME, FetchedBatch
 from sparkmirror.offsets.offset_runs import Gap, Known, Run
 
 
@@ -46,108 +42,65 @@ def resolve(
     far as needed. Raises CorruptBatchError.
     """
     runs: deque[Run] = deque(maxlen=_RUNS_KEPT)
-    for run in _matches(gap, upstream, source, _TargetLog(gap, target)):
+    for run in _matches(gap, source, target):
+        if not runs and not _agrees(gap.after, run):
+            break
         if runs and runs[-1].goes_on_with(run):
             run = runs.pop().and_then(run)  # noqa: PLW2901
         runs.append(run)
+        if run.last_upstream >= upstream:
+            break
     return list(runs)
 
 
-def _matches(gap: Gap, upstream: int, source: Iterable[FetchedBatch], log: "_TargetLog") -> Iterator[Run]:
-    """In order, up to the first that is at the offset or behind it."""
-    is_first = True
-    for batch in source:
-        if batch.header.base_offset > gap.after.upstream and (run := log.take_equal(batch)):
-            yield run
-            is_first = False
-            if run.last_upstream >= upstream:
-                return
-            continue
-        for record in read_records(batch):
-            if not gap.after.upstream <= record.offset < gap.before.upstream:
-                continue
-            at = log.find(record)
-            if at is None or (is_first and not _agrees(gap.after, record.offset, at)):
-                return
-            is_first = False
-            yield Run(record.offset, at, 1)
-            if record.offset >= upstream:
-                return
-
-
-def _agrees(known: Known, upstream: int, downstream: int) -> bool:
-    """Whether the first match is no contradiction: the record before the gap is where the sync puts it."""
-    return (upstream == known.upstream) == (downstream == known.downstream)
-
-
-class _TargetLog:
-    """The target's records of a gap, up to the first hole, which the cleaner or retention made."""
-
-    def __init__(self, gap: Gap, batches: Iterable[FetchedBatch]) -> None:
-        self._gap = gap
-        self._batches = self._whole(batches)
-        self._next = next(self._batches, None)
-        self._opened: deque[RawRecord] = deque()
-        self._is_stamped = False
-        """Whether the target gives records times of its own."""
-
-    def take_equal(self, batch: FetchedBatch) -> Run | None:
-        """Take the next batch if it's a copy of this one, byte for byte: then neither has to be opened."""
-        copy = self._next
-        if self._opened or copy is None or not batch.header.is_contiguous:
-            return None
-        header = copy.header
-        is_inside = self._gap.after.downstream < header.base_offset and (
-            header.last_offset < self._gap.before.downstream
-        )
-        if not is_inside or batch.header.last_offset >= self._gap.before.upstream:
-            return None
-        if _contents(copy) != _contents(batch):
-            return None
-        self._next = next(self._batches, None)
-        return Run(batch.header.base_offset, header.base_offset, header.record_count)
-
-    def find(self, record: RawRecord) -> int | None:
-        """Take everything up to and including the first equal record, and return where that is."""
-        while self._open():
-            found = self._opened.popleft()
-            if found.body == record.body and (self._is_stamped or found.timestamp == record.timestamp):
-                return found.offset
-        return None
-
-    def _open(self) -> bool:
-        """Whether there is another record."""
-        while not self._opened and self._next is not None:
-            self._is_stamped = bool(self._next.header.attributes & LOG_APPEND_TIME)
-            first, last = self._gap.after.downstream, self._gap.before.downstream
-            self._opened.extend(
-                record for record in read_records(self._next) if first <= record.offset < last
-            )
-            self._next = next(self._batches, None)
-        return bool(self._opened)
-
-    def _whole(self, batches: Iterable[FetchedBatch]) -> Iterator[FetchedBatch]:
-        expected = self._gap.after.downstream
-        for batch in batches:
-            header = batch.header
-            if header.last_offset < expected:
-                continue
-            if header.base_offset > expected or header.base_offset >= self._gap.before.downstream:
-                return
-            if not header.is_contiguous:
-                return
-            expected = header.last_offset + 1
-            if not header.attributes & CONTROL:
-                yield batch
-
-
-def _contents(batch: FetchedBatch) -> tuple[object, ...]:
-    header = batch.header
-    return (
-        header.record_count,
-        header.last_offset_delta,
-        header.base_timestamp,
-        header.max_timestamp,
-        header.attributes & (CODEC_MASK | LOG_APPEND_TIME),
-        bytes(batch.data[HEADER_BYTES:]),  # views are compared item by item
+def _matches(gap: Gap, source: Iterable[FetchedBatch], target: Iterable[FetchedBatch]) -> Iterator[Run]:
+    copies, timestamps = _one_kind_of_time(_until_hole(gap, target))
+    (after, begin), (before, end) = gap
+    alignment = Alignment(
+        ComparedLog(source, Span(after, before), timestamps=timestamps),
+        ComparedLog(copies, Span(begin, end), timestamps=timestamps),
     )
+    for equal in alignment.copies():
+        if isinstance(equal, EqualBatches):
+            header = equal.target.header
+            yield Run(equal.source.header.base_offset, header.base_offset, header.record_count)
+        else:
+            for offset, copied_to in zip(equal.source_offsets, equal.target_offsets, strict=True):
+                yield Run(offset, copied_to, 1)
+
+
+def _agrees(known: Known, first: Run) -> bool:
+    """Whether the first match is no contradiction: the record before the gap is where the sync puts it."""
+    return (first.first_upstream == known.upstream) == (first.first_downstream == known.downstream)
+
+
+def _one_kind_of_time(batches: Iterator[FetchedBatch]) -> tuple[Iterable[FetchedBatch], bool]:
+    """The batches up to where the target's broker began to stamp its own timestamps, and whether they count.
+
+    From there on only a later look, which begins with such a batch, can ignore them: the record before the
+    gap may be the only one of its batch.
+    """
+    first = list(islice(batches, 2))
+    if any(map(_is_stamped, first)):
+        return chain(first, batches), False
+    return chain(first, takewhile(lambda batch: not _is_stamped(batch), batches)), True
+
+
+def _is_stamped(batch: FetchedBatch) -> bool:
+    return bool(batch.header.attributes & LOG_APPEND_TIME)
+
+
+def _until_hole(gap: Gap, batches: Iterable[FetchedBatch]) -> Iterator[FetchedBatch]:
+    """The target's batches of a gap up to the first hole, which the cleaner or retention made."""
+    expected = gap.after.downstream
+    for batch in batches:
+        header = batch.header
+        if header.last_offset < expected:
+            continue
+        if header.base_offset > expected or header.base_offset >= gap.before.downstream:
+            return
+        if not header.is_contiguous:
+            return
+        expected = header.last_offset + 1
+        if not header.attributes & CONTROL:
+            yield batch

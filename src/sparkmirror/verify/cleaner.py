@@ -8,12 +8,10 @@ Pure.
 
 from collections.abc import Iterable
 
+from sparkmirror.batches.agreement.compared_log import ComparedLog, GaveUpError, Record, Span
 from sparkmirror.batches.record_batch import FetchedBatch
 from sparkmirror.batches.record_body import read_body, read_key
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
-from sparkmirror.verify.comparison import GaveUpError
-from sparkmirror.verify.records import Record, Span
-from sparkmirror.verify.side import Side
 
 _AWAITED_MAX = 1_000_000
 _OPENED_TOGETHER = 1_000
@@ -56,8 +54,8 @@ class Cleaner:
     ) -> list[Record]:
         """The records that it can't have removed, because their keys do not follow in that span either."""
         if self._awaiting:
-            side = Side(later, span, timestamps=False, decompressed_bytes_max=decompressed_bytes_max)
+            side = ComparedLog(later, span, timestamps=False, decompressed_bytes_max=decompressed_bytes_max)
             while self._awaiting and (count := side.open(1, _OPENED_TOGETHER)):
-                self.saw(body for _, body in side.opened.contents)
+                self.saw(body for _, body in side.opened.keys)
                 side.opened.drop(count)
         return list(self._awaiting.values())

@@ -12,14 +12,15 @@ from collections.abc import Callable, Iterable
 from itertools import takewhile
 from typing import NamedTuple
 
+from sparkmirror.batches.agreement.alignment import Alignment, EqualBatches, EqualRecords, Gap
+from sparkmirror.batches.agreement.compared_log import END, ComparedLog, GaveUpError, Record, Records, Span
+from sparkmirror.batches.agreement.equality import RecordKey
 from sparkmirror.batches.record_batch import FetchedBatch
-from sparkmirror.verify.alignment import Alignment, Gap
 from sparkmirror.verify.cleaner import Cleaner
-from sparkmirror.verify.comparison import DIFFERENCES_SHOWN_MAX, Comparison, GaveUpError, Rules
+from sparkmirror.verify.comparison import DIFFERENCES_SHOWN_MAX, Comparison, Rules
 from sparkmirror.verify.findings import Findings, are_nearly_equal
 from sparkmirror.verify.holes import Holes, holes
-from sparkmirror.verify.records import END, Record, Span
-from sparkmirror.verify.side import Side, SourceSide
+from sparkmirror.verify.recent import Recent
 
 
 class Log(NamedTuple):
@@ -44,42 +45,31 @@ def compare(source: Log, target: Log, rules: Rules) -> Comparison:
 
 class _Comparing:
     def __init__(self, source: Log, target: Log, rules: Rules) -> None:
-        bytes_max, timestamps = rules.decompressed_bytes_max, rules.timestamps
-        self._source = SourceSide(
-            source.batches, source.span, timestamps=timestamps, decompressed_bytes_max=bytes_max
-        )
-        self._target = Side(
-            target.batches,
-            target.span,
-            timestamps=timestamps,
-            decompressed_bytes_max=bytes_max,
-            keeps_recent=rules.target_is_compacted,
-        )
         self._rules = rules
+        self._source_recent = Recent(source.span, rules)
+        self._target_recent = Recent(target.span, rules)
+        copies = target.batches
+        if rules.target_is_compacted:
+            copies = self._target_recent.keep(copies)
+        self._source = _opened(self._source_recent.keep(source.batches), source.span, rules)
+        self._target = _opened(copies, target.span, rules)
         self._source_log, self._target_log = source, target
         self._source_cleaner = Cleaner(is_on=rules.source_is_compacted)
         self._target_cleaner = Cleaner(is_on=rules.target_is_compacted)
-        self._findings = Findings(self._source, rules)
-        self._alignment = Alignment(
-            self._source,
-            self._target,
-            (self._source_cleaner, self._target_cleaner),
-            to_target_end=rules.target_end_is_known,
-            moved=self._findings.add_moved if rules.same_offsets else None,
-        )
+        self._findings = Findings(self._source, self._source_recent, rules)
+        self._equal = 0
         self._not_comparable = 0
 
     def run(self) -> Comparison:
         gave_up = None
         try:
-            for gap in self._alignment.gaps():
-                self._explain(self._without_lost_beginning(gap))
+            self._walk()
             self._settle_cleaned()
         except GaveUpError as reason:
             gave_up = str(reason)
         differences = self._findings.differences
         return Comparison(
-            self._alignment.equal,
+            self._equal,
             self._findings.foreign,
             self._not_comparable,
             dict(Counter(difference.what for difference in differences)),
@@ -87,9 +77,42 @@ class _Comparing:
             gave_up,
         )
 
+    def _walk(self) -> None:
+        alignment = Alignment(self._source, self._target)
+        for found in alignment.differences(to_target_end=self._rules.target_end_is_known):
+            match found:
+                case EqualBatches(batch, copy):
+                    self._equal += batch.header.record_count
+                    self._check_offset(batch.header.base_offset, copy.header.base_offset)
+                    self._saw_equal_batch(batch)
+                case EqualRecords(keys, offsets, copied_to):
+                    self._equal += len(keys)
+                    self._saw_equal(keys)
+                    if self._rules.same_offsets:
+                        for pair in zip(offsets, copied_to, strict=True):
+                            self._check_offset(*pair)
+                case Gap():
+                    self._explain(self._without_lost_beginning(found))
+
+    def _check_offset(self, offset: int, copied_to: int) -> None:
+        """Compare the offsets of equal records, or of the first of a batch."""
+        if self._rules.same_offsets and offset != copied_to:
+            self._findings.add_moved(offset, copied_to)
+
+    def _saw_equal_batch(self, batch: FetchedBatch) -> None:
+        """Open it only where a cleaner awaits keys."""
+        if self._source_cleaner or self._target_cleaner:
+            records = Records(self._rules.decompressed_bytes_max)
+            records.add([batch], self._source.span, timestamps=self._rules.timestamps)
+            self._saw_equal(records.keys)
+
+    def _saw_equal(self, keys: Iterable[RecordKey]) -> None:
+        for cleaner in filter(None, (self._source_cleaner, self._target_cleaner)):
+            cleaner.saw(body for _, body in keys)
+
     def _without_lost_beginning(self, gap: Gap) -> Gap:
         """Only the side that begins earlier has records of its own there, unless a cleaner removed some."""
-        if self._alignment.equal:
+        if self._equal:
             return gap
         rules, altered = self._rules, _altered_at_end(gap)
         lost_extra = len(gap.extra) - altered if rules.source_lost_beginning else 0
@@ -117,7 +140,9 @@ class _Comparing:
         missing = gap.missing if self._target_cleaner.is_on else []
         if not gap.is_whole:
             return Holes(len(extra)), Holes(len(missing))
-        return holes(self._source, gap.missing, extra), holes(self._target, gap.extra, missing)
+        return holes(self._source, self._source_recent, gap.missing, extra), holes(
+            self._target, self._target_recent, gap.extra, missing
+        )
 
     def _account(
         self, records: Iterable[Record], cleaner: Cleaner, found: Holes, add: Callable[[Record], None]
@@ -140,6 +165,11 @@ class _Comparing:
         for copy in self._source_cleaner.not_removed(*self._source_log.rest, bytes_max):
             self._not_comparable -= 1
             self._findings.add_extra(copy)
+
+
+def _opened(batches: Iterable[FetchedBatch], span: Span, rules: Rules) -> ComparedLog:
+    bytes_max = rules.decompressed_bytes_max
+    return ComparedLog(batches, span, timestamps=rules.timestamps, decompressed_bytes_max=bytes_max)
 
 
 def _altered_at_end(gap: Gap) -> int:

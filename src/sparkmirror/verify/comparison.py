@@ -106,9 +106,5 @@ class Comparison:
         return cls(**{**saved, "differences": differences})
 
 
-class GaveUpError(Exception):
-    """The rest is not worth comparing; the message is the reason, and becomes `Comparison.gave_up`."""
-
-
 def _or_none(offset: int | None) -> str:
     return "-" if offset is None else str(offset)

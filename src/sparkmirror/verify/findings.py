@@ -9,12 +9,13 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+from sparkmirror.batches.agreement.alignment import Gap
+from sparkmirror.batches.agreement.compared_log import ComparedLog, GaveUpError, Record
+from sparkmirror.batches.agreement.equality import RecordKey
 from sparkmirror.batches.record_body import RecordBody, read_body
 from sparkmirror.batches.records import naming_offset
-from sparkmirror.verify.alignment import Gap
-from sparkmirror.verify.comparison import Difference, GaveUpError, Rules
-from sparkmirror.verify.records import Content, Record
-from sparkmirror.verify.side import SourceSide
+from sparkmirror.verify.comparison import Difference, Rules
+from sparkmirror.verify.recent import Recent
 
 MISSING, EXTRA, ORDER, OFFSET = "missing", "extra", "order", "offset"
 
@@ -32,14 +33,16 @@ T = TypeVar("T")
 class Findings:
     """The differences so far, and the count of `foreign` records, written by another producer."""
 
-    def __init__(self, source: SourceSide, rules: Rules) -> None:
+    def __init__(self, source: ComparedLog, recent: Recent, rules: Rules) -> None:
+        """`recent` is of the source: it recognizes second copies."""
         self._source = source
+        self._recent = recent
         self._rules = rules
         self.foreign = 0
         self._changed: list[Difference] = []
-        self._missing: dict[Content, list[Record]] = {}
-        self._extra: dict[Content, list[tuple[Record, str]]] = {}
-        self._foreign: OrderedDict[Content, Record] = OrderedDict()
+        self._missing: dict[RecordKey, list[Record]] = {}
+        self._extra: dict[RecordKey, list[tuple[Record, str]]] = {}
+        self._foreign: OrderedDict[RecordKey, Record] = OrderedDict()
         self._count = 0
         self._shift = 0
 
@@ -86,33 +89,33 @@ class Findings:
             self._note(Difference(OFFSET, offset, copied_to, detail))
 
     def add_missing(self, record: Record) -> None:
-        self._missing.setdefault(record.content, []).append(record)
+        self._missing.setdefault(record.key, []).append(record)
         self._counted()
 
     def add_extra(self, record: Record) -> None:
-        before = self._source.recent_offset(record)
-        if before is not None:
+        before = self._recent.offset_of(record.key)
+        if before is not None and before < self._source.unread:
             self._add_extra(record, f"a second copy of source offset {before}")
         elif self._rules.producer_id is not None and record.producer_id == self._rules.producer_id:
             self._add_extra(record, "written by the mirror, but the source does not have it")
         else:
             self.foreign += 1
-            self._foreign[record.content] = record
+            self._foreign[record.key] = record
             if len(self._foreign) > _FOREIGN_KEPT_MAX:
                 self._foreign.popitem(last=False)
 
     def _add_extra(self, record: Record, why: str) -> None:
-        self._extra.setdefault(record.content, []).append((record, why))
+        self._extra.setdefault(record.key, []).append((record, why))
         self._counted()
 
     def _moved_forward(self, record: Record) -> bool:
         """Whether the target had it too early."""
-        content = record.content
-        if content in self._foreign:
-            copy = self._foreign.pop(content)
+        key = record.key
+        if key in self._foreign:
+            copy = self._foreign.pop(key)
             self.foreign -= 1
-        elif content in self._extra:
-            copy, _ = _pop(self._extra, content)
+        elif key in self._extra:
+            copy, _ = _pop(self._extra, key)
         else:
             return False
         self._note_order(record, copy)
@@ -120,19 +123,19 @@ class Findings:
 
     def _moved_back(self, copy: Record) -> bool:
         """Whether it was missing where it should have been."""
-        if copy.content not in self._missing:
+        if copy.key not in self._missing:
             return False
-        self._note_order(_pop(self._missing, copy.content), copy)
+        self._note_order(_pop(self._missing, copy.key), copy)
         return True
 
     def _swapped(self, missing: list[Record], extra: list[Record]) -> tuple[list[Record], list[Record]]:
-        copies: dict[Content, list[Record]] = {}
+        copies: dict[RecordKey, list[Record]] = {}
         for copy in extra:
-            copies.setdefault(copy.content, []).append(copy)
+            copies.setdefault(copy.key, []).append(copy)
         left, taken = [], set()
         for record in missing:
-            if record.content in copies:
-                copy = _pop(copies, record.content)
+            if record.key in copies:
+                copy = _pop(copies, record.key)
                 taken.add(copy.offset)
                 self._note_order(record, copy)
             else:
@@ -158,10 +161,10 @@ class Findings:
             raise GaveUpError(f"more than {_DIFFERENCES_MAX:,} differences")
 
 
-def _pop(of: dict[Content, list[T]], content: Content) -> T:
-    found = of[content].pop(0)
-    if not of[content]:
-        del of[content]
+def _pop(of: dict[RecordKey, list[T]], key: RecordKey) -> T:
+    found = of[key].pop(0)
+    if not of[key]:
+        del of[key]
     return found
 
 

@@ -7,8 +7,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from sparkmirror.verify.records import Record
-from sparkmirror.verify.side import Side
+from sparkmirror.batches.agreement.compared_log import ComparedLog, Record
+from sparkmirror.verify.recent import Recent
 
 
 class Holes(NamedTuple):
@@ -18,7 +18,7 @@ class Holes(NamedTuple):
     repeated: Sequence[Record] = ()
 
 
-def holes(side: Side, own: Sequence[Record], others: Sequence[Record]) -> Holes:
+def holes(side: ComparedLog, recent: Recent, own: Sequence[Record], others: Sequence[Record]) -> Holes:
     """How many of `others`, which this side does not have in a gap, it may have had.
 
     `own` are its records in the same gap, and the next record of the side is the first one behind the gap.
@@ -27,13 +27,13 @@ def holes(side: Side, own: Sequence[Record], others: Sequence[Record]) -> Holes:
     if not others:
         return Holes(0)
     later, found, repeated = side.next_offset, -len(own), 0
-    sought = deque(record.content for record in others)
-    for offset, content in side.recent.records_before(own[0].offset if own else later):
+    sought = deque(record.key for record in others)
+    for offset, key in recent.records_before(own[0].offset if own else later):
         found += later - offset - 1
-        if found >= len(others) or content != sought[-1]:
+        if found >= len(others) or key != sought[-1]:
             break
         sought.rotate(1)
         repeated, later = min(repeated + 1, len(others)), offset
     else:
-        found = found + later - side.span.first if side.recent.is_whole else len(others)
+        found = found + later - side.span.first if recent.is_whole else len(others)
     return Holes(min(found, len(others)), others[len(others) - repeated :])

@@ -6,6 +6,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
+from sparkmirror.batches.agreement.compared_log import END, Record, Records, Span
 from sparkmirror.batches.provenance_header import ProvenanceHeader, carried
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConsumerSettings
@@ -13,7 +14,6 @@ from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableEr
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_offsets import list_offsets
 from sparkmirror.kafka.data.partition_reader import PartitionReader
-from sparkmirror.verify.records import END, Record, Records, Span
 
 _WAIT_S = 0.5
 _EMPTY_RESPONSES_MAX = 10
@@ -117,13 +117,13 @@ class PartitionLog:
             return None
         searched = Span(max(found, span.first), span.end)
         for candidate in islice(self._records(searched, timestamps=True), _SEARCHED_RECORDS):
-            if candidate.content == record.content:
+            if candidate.key == record.key:
                 return candidate.offset
         return None
 
     def _is_at(self, record: Record, offset: int, *, timestamps: bool) -> bool:
         found = next(self._records(Span(offset, offset + 1), timestamps=timestamps), None)
-        return found is not None and found.content == record.content
+        return found is not None and found.key == record.key
 
     def _records(self, span: Span, *, timestamps: bool) -> Iterator[Record]:
         for batch in self.batches(span):

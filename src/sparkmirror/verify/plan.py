@@ -10,13 +10,13 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.storage.positions import Position
 from sparkmirror.verify.comparison import Rules
 from sparkmirror.verify.ranges import RangePlan, Sides
-from sparkmirror.verify.records import Span
 
 RANGE_OFFSETS = 1_000_000
 

@@ -4,6 +4,7 @@ from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from sparkmirror.batches.agreement.compared_log import END, Span
 from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
@@ -11,7 +12,6 @@ from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.verify.compare import Log, compare
 from sparkmirror.verify.comparison import Comparison, Rules
 from sparkmirror.verify.partition_log import Mirrored, PartitionLog, open_log
-from sparkmirror.verify.records import END, Span
 
 
 @dataclass(frozen=True, slots=True)

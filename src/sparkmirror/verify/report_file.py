@@ -9,12 +9,12 @@ from operator import add
 from pathlib import Path
 from typing import Any
 
+from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.verify.comparison import Comparison, Rules
 from sparkmirror.verify.plan import Offsets, merged
 from sparkmirror.verify.ranges import RangePlan, Sides
-from sparkmirror.verify.records import Span
 
 _FORMAT = 1
 

@@ -14,6 +14,7 @@ from tests.memory.checked_flow import POSITION_PARTITIONS, POSITIONS
 from tests.memory.committed import places
 from tests.memory.intercepted_broker import Request, intercept
 from tests.memory.stage import REMOTE
+from tests.support.batches import NOW_MS
 from tests.unit.copy.copied_records import TARGET
 from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
 
@@ -107,14 +108,18 @@ def test_what_a_target_has_lost_is_copied_again_to_its_offsets(
     assert copy_of(task).incidents == {IncidentKind.TARGET_TRUNCATED: 1}
 
 
-def test_a_record_that_lands_in_an_emptied_target_stops_the_partition(partition: OnePartition) -> None:
+@pytest.mark.parametrize(("first", "later_ms"), [(50, 0), (0, 1)], ids=["other content", "other timestamp"])
+def test_a_record_that_lands_in_an_emptied_target_stops_the_partition(
+    partition: OnePartition, first: int, later_ms: int
+) -> None:
     """Its leader has forgotten the producer, so it takes any sequence."""
     task = partition.start()
-    partition.write_batches(0, 50)
+    partition.write(range(10), at_ms=NOW_MS)
+    partition.write_batches(10, 50)
     partition.run_until_stored(49)
     partition.target.wipe()
     partition.stage.target.changed()
-    partition.write_batches(50, 60)
+    partition.write(range(first, first + 10), at_ms=NOW_MS + later_ms)
     partition.run_for(QUIET_S)
     assert copy_of(task).incidents[IncidentKind.OFFSET_MISMATCH] == 1
     assert "offsets can't be preserved: near.orders-0: it has another record at offset 9" in str(

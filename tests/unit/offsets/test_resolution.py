@@ -3,10 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
+from sparkmirror.batches.record_batch import HEADER_BYTES, FetchedBatch, iterate_batches
+from sparkmirror.batches.records import read_records
+from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.offset_runs import Gap, Known, Run
 from sparkmirror.offsets.resolution import resolve
@@ -59,8 +62,10 @@ def test_records_left_by_compaction_are_found_in_the_uncompacted_copy() -> None:
 def test_equal_batches_are_compared_without_opening_them() -> None:
     records = [at(offset) for offset in range(100, 120)]
     source, target = log(records, (1, 9, 10)), log(moved(records, 500), (1, 9, 10))
-    for batch in (*source[1:], *target[1:]):
-        batch.data[30:61] = target[0].data[30:61]  # detectable only by opening the batches
+    for batch in (*source, *target):
+        batch.data[HEADER_BYTES:] = bytes(len(batch.data) - HEADER_BYTES)
+    with pytest.raises(CorruptBatchError):
+        read_records(source[1])
     gap = Gap(Known(100, 500), Known(119, 519))
     assert resolve(gap, 105, source, target)[-1].last_upstream == 109
 
@@ -98,6 +103,28 @@ def test_timestamps_are_ignored_with_log_append_time_at_the_target() -> None:
     target = log(moved(records, 500), attributes=LOG_APPEND_TIME, max_timestamp=NOW_MS * 2)
     gap = Gap(Known(100, 500), Known(109, 509))
     assert resolve(gap, 105, log(records), target) == [Run(100, 500, 6)]
+
+
+@pytest.mark.parametrize("first", [1, 4])
+@pytest.mark.parametrize("stamps_first", [True, False])
+def test_timestamp_type_that_changes_within_the_gap_delays_the_resolution(
+    stamps_first: bool, first: int
+) -> None:
+    """With `message.timestamp.type` as it was for the first records."""
+    source = [at(offset) for offset in range(100, 110)]
+    copies = moved(source, 500)
+    stamped = {"attributes": LOG_APPEND_TIME, "max_timestamp": NOW_MS * 2}
+    types: list[dict[str, int]] = [stamped, {}] if stamps_first else [{}, stamped]
+    target = log(copies[:first], ONE_BATCH, **types[0]) + log(copies[first:], (2,), **types[1])
+    history = SyncHistory(OffsetSync(ORDERS, 100, 500))
+    history.add(OffsetSync(ORDERS, 109, 509))
+    for _ in range(2):
+        gap = history.gap_at(107)
+        if gap is not None:
+            read = [batch for batch in log(source) if batch.header.last_offset >= gap.after.upstream]
+            behind = [batch for batch in target if batch.header.last_offset >= gap.after.downstream]
+            history.learn(resolve(gap, 107, read, behind))
+    assert history.place(107) == Place(507, 0)
 
 
 def test_next_resolution_starts_at_the_offsets_already_resolved() -> None:

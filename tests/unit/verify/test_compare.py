@@ -1,37 +1,21 @@
 """Comparing a mirrored partition with its source by content, not by batches, codecs and offsets."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.batches.record_batch import HEADER_BYTES, FetchedBatch, build_batch, iterate_batches
+from sparkmirror.batches.agreement.compared_log import Span
+from sparkmirror.batches.record_batch import HEADER_BYTES, build_batch
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.verify.compare import Log, compare
 from sparkmirror.verify.comparison import Comparison, Rules
-from sparkmirror.verify.records import Span
-from tests.support.batches import NOW_MS, Rec, encode, fetched, joined
+from tests.support.batches import NOW_MS, Rec, fetched, in_batches
 
 OURS, THEIRS = 7, 9
 WHOLE = Span(0, 1 << 40)
 OURS_IS_KNOWN = Rules(producer_id=OURS)
-
-
-def batches(
-    records: Sequence[Rec], sizes: Iterable[int] = (), *, codec: int = 0, producer_id: int = -1
-) -> list[FetchedBatch]:
-    """Encode the records in batches of these sizes, the rest in batches of one record."""
-    made, left = [], iter(sizes)
-    at = 0
-    while at < len(records):
-        size = next(left, 1)
-        part = records[at : at + size]
-        base = part[0].offset
-        relative = [record._replace(offset=record.offset - base) for record in part]
-        made.append(encode(relative, codec=codec, base_offset=base, producer_id=producer_id))
-        at += size
-    return list(iterate_batches(joined(made)))
 
 
 def numbered(count: int) -> list[Rec]:
@@ -45,8 +29,8 @@ def on_target(records: Sequence[Rec]) -> list[Rec]:
 
 def compared(source: Sequence[Rec], target: Sequence[Rec], rules: Rules = OURS_IS_KNOWN) -> Comparison:
     return compare(
-        Log(batches(source, [3, 2, 4]), WHOLE),
-        Log(batches(on_target(target), [2, 5], producer_id=OURS), WHOLE),
+        Log(in_batches(source, [3, 2, 4]), WHOLE),
+        Log(in_batches(on_target(target), [2, 5], producer_id=OURS), WHOLE),
         rules,
     )
 
@@ -64,8 +48,8 @@ def test_equal_records_in_different_batches_and_codecs_are_equal(
     count: int, source_sizes: list[int], target_sizes: list[int], source_codec: int, target_codec: int
 ) -> None:
     records = numbered(count)
-    source = batches(records, source_sizes, codec=source_codec)
-    target = batches(on_target(records), target_sizes, codec=target_codec)
+    source = in_batches(records, source_sizes, codec=source_codec)
+    target = in_batches(on_target(records), target_sizes, codec=target_codec)
     assert compare(Log(source, WHOLE), Log(target, WHOLE), Rules()) == Comparison(equal=count)
 
 
@@ -75,7 +59,7 @@ def test_difference_among_thousands_of_records_is_reported(sizes: tuple[int, int
     records = numbered(2000)
     copies = [*records[:1200], records[1200]._replace(value=b"other"), *records[1201:1600], *records[1601:]]
     source, target = (
-        batches(side, [size] * 2000, codec=codec, producer_id=OURS)
+        in_batches(side, [size] * 2000, codec=codec, producer_id=OURS)
         for side, size in zip((records, on_target(copies)), sizes, strict=True)
     )
     found = compare(Log(source, Span(10, 1990)), Log(target, Span(1010, 2989)), OURS_IS_KNOWN)
@@ -88,7 +72,7 @@ def test_corrupt_batch_is_reported_with_its_offset(count: int) -> None:
     """Both alone and together with other batches."""
     records = numbered(3 * count)
     source, target = (
-        batches(side, [size] * 900) for side, size in ((records, count), (on_target(records), 2))
+        in_batches(side, [size] * 900) for side, size in ((records, count), (on_target(records), 2))
     )
     header = source[1].header._replace(record_count=count + 1)
     source[1] = fetched(bytes(build_batch(header, bytes(source[1].data[HEADER_BYTES:]))))
@@ -175,12 +159,12 @@ def test_records_of_other_producers_are_counted_as_foreign() -> None:
     stranger = Rec(0, NOW_MS + 999, b"x", b"y")
     target = on_target([*records[:2], stranger, *records[2:], stranger])
     mixed = [
-        *batches(target[:2], [2], producer_id=OURS),
-        *batches(target[2:3], producer_id=THEIRS),
-        *batches(target[3:7], [4], producer_id=OURS),
-        *batches(target[7:], producer_id=THEIRS),
+        *in_batches(target[:2], [2], producer_id=OURS),
+        *in_batches(target[2:3], producer_id=THEIRS),
+        *in_batches(target[3:7], [4], producer_id=OURS),
+        *in_batches(target[7:], producer_id=THEIRS),
     ]
-    found = compare(Log(batches(records, [6]), WHOLE), Log(mixed, WHOLE), Rules(producer_id=OURS))
+    found = compare(Log(in_batches(records, [6]), WHOLE), Log(mixed, WHOLE), Rules(producer_id=OURS))
     assert found == Comparison(equal=6, foreign=2)
 
 
@@ -225,8 +209,8 @@ def test_records_after_an_unknown_target_end_are_not_compared() -> None:
 @given(st.integers(0, 12), st.integers(0, 12), sizes)
 def test_records_outside_the_spans_are_not_compared(first: int, end: int, source_sizes: list[int]) -> None:
     records = numbered(12)
-    source = Log(batches(records, source_sizes), Span(first, end))
-    target = Log(batches(on_target(records), [12]), Span(1000 + first, 1000 + end))
+    source = Log(in_batches(records, source_sizes), Span(first, end))
+    target = Log(in_batches(on_target(records), [12]), Span(1000 + first, 1000 + end))
     assert compare(source, target, Rules()) == Comparison(equal=max(0, end - first))
 
 
@@ -248,7 +232,7 @@ def test_compacted_records_of_either_side_are_not_comparable(
     source = compact(records, at_source)
     target = compact(on_target(records), at_target)
     found = compare(
-        Log(batches(source, [4, 4]), WHOLE), Log(batches(target, [3], producer_id=OURS), WHOLE), rules
+        Log(in_batches(source, [4, 4]), WHOLE), Log(in_batches(target, [3], producer_id=OURS), WHOLE), rules
     )
     assert found.is_equal, found.differences
     assert found.equal + found.not_comparable == len({r.timestamp for r in [*source, *target]})
@@ -263,12 +247,12 @@ def test_last_record_of_a_key_is_missing_in_a_compacted_topic_too() -> None:
 
 def test_compacted_record_may_be_superseded_after_the_span() -> None:
     records = numbered(3)
-    target = batches(on_target(records)[1:])
-    later = batches([Rec(2000, NOW_MS, b"k0", b"new")])
+    target = in_batches(on_target(records)[1:])
+    later = in_batches([Rec(2000, NOW_MS, b"k0", b"new")])
     span, rules = Span(1000, 1003), Rules(target_is_compacted=True)
-    found = compare(Log(batches(records), WHOLE), Log(target, span, later), rules)
+    found = compare(Log(in_batches(records), WHOLE), Log(target, span, later), rules)
     assert found == Comparison(equal=2, not_comparable=1)
-    found = compare(Log(batches(records), WHOLE), Log(target, span), rules)
+    found = compare(Log(in_batches(records), WHOLE), Log(target, span), rules)
     assert places(found) == [("missing", 0, None)]
 
 
@@ -282,7 +266,7 @@ def test_comparison_of_unrelated_logs_is_given_up() -> None:
     source, target = (
         [Rec(at, NOW_MS, b"%d" % at, value * 10_000) for at in range(4097)] for value in (b"a", b"b")
     )
-    found = compare(Log(batches(source), WHOLE), Log(batches(target), WHOLE), Rules())
+    found = compare(Log(in_batches(source), WHOLE), Log(in_batches(target), WHOLE), Rules())
     assert not found.is_equal
     assert found.gave_up == (
         "from source offset 0 and target offset 0 on, the next 1,024 records have nothing in common"
@@ -305,29 +289,29 @@ def zeros(size: int, count: int) -> list[Rec]:
 
 
 def test_batch_that_is_too_large_to_be_opened_is_reported_with_its_offset_and_the_option() -> None:
-    source = batches(zeros(2 << 20, 1), codec=4)
-    target = batches(on_target(zeros(2 << 20, 1)), codec=1, producer_id=OURS)
+    source = in_batches(zeros(2 << 20, 1), codec=4)
+    target = in_batches(on_target(zeros(2 << 20, 1)), codec=1, producer_id=OURS)
     with pytest.raises(CorruptBatchError, match=r"offset 0: .* batch\.decompressed\.bytes\.max"):
         compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED)
 
 
 def test_equal_batches_are_not_opened_whatever_they_hold() -> None:
-    source = batches(zeros(2 << 20, 3), codec=4)
-    target = batches(on_target(zeros(2 << 20, 3)), codec=4, producer_id=OURS)
+    source = in_batches(zeros(2 << 20, 3), codec=4)
+    target = in_batches(on_target(zeros(2 << 20, 3)), codec=4, producer_id=OURS)
     assert compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED) == Comparison(equal=3)
 
 
 def test_batches_that_are_too_large_together_are_opened_in_turns() -> None:
     records = zeros(300_000, 40)
-    source = batches(records, codec=4)
-    target = batches(on_target(records), [3] * 13, codec=1, producer_id=OURS)
+    source = in_batches(records, codec=4)
+    target = in_batches(on_target(records), [3] * 13, codec=1, producer_id=OURS)
     assert compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED) == Comparison(equal=40)
 
 
 def test_large_records_without_end_that_differ_are_given_up() -> None:
-    source = batches(zeros(1_000_000, 16), codec=4)
+    source = in_batches(zeros(1_000_000, 16), codec=4)
     others = [record._replace(key=b"other") for record in zeros(1_000_000, 16)]
-    target = batches(on_target(others), codec=4, producer_id=OURS)
+    target = in_batches(on_target(others), codec=4, producer_id=OURS)
     found = compare(Log(source, WHOLE), Log(target, WHOLE), LIMITED)
     assert "records that differ have more than 4 times batch.decompressed.bytes.max" in str(found.gave_up)
 
@@ -337,7 +321,7 @@ def test_offsets_are_compared_where_they_are_preserved() -> None:
     moved = [*source[:4], *(record._replace(offset=record.offset + 1) for record in source[4:])]
 
     def found(target: Sequence[Rec], rules: Rules) -> list[tuple[str, int | None, int | None]]:
-        here, there = Log(batches(source, [3, 2, 4]), WHOLE), Log(batches(target, [2, 2, 5]), WHOLE)
+        here, there = Log(in_batches(source, [3, 2, 4]), WHOLE), Log(in_batches(target, [2, 2, 5]), WHOLE)
         return places(compare(here, there, rules))
 
     preserved = Rules(producer_id=OURS, same_offsets=True)

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.verify.comparison import Comparison, Difference, Rules
 from sparkmirror.verify.plan import Offsets
 from sparkmirror.verify.ranges import RangePlan, Sides
-from sparkmirror.verify.records import Span
 from sparkmirror.verify.report_file import PartitionReport, RangeReport, Report
 
 FLOW = "A->B"

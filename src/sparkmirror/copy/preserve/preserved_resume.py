@@ -10,7 +10,9 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
+from sparkmirror.batches.agreement.equality import same_record_at
 from sparkmirror.batches.producer import ProducerId
+from sparkmirror.batches.record_batch import CONTROL, FetchedBatch
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
@@ -27,7 +29,6 @@ from sparkmirror.copy.preserve.preserved_findings import (
 )
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts, filler_end
 from sparkmirror.copy.preserve.preserved_tail import Bounds, Log, Tail, read_tails
-from sparkmirror.copy.preserve.same_record import has_same_record
 from sparkmirror.copy.preserve.translated_resume import TranslatedResume
 from sparkmirror.copy.resume.claims import transactional_id_of
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -57,6 +58,9 @@ _REMEDY: Final = (
     "offsets.preserve.topics; or let it go on with other offsets: offsets.on.mismatch=continue-translated"
 )
 
+
+_ONE_BATCH: Final = 1
+"""The bytes to read for a single batch."""
 
 _FILLED_AT_ONCE: Final = 5_000_000
 """Offsets of beginnings, which take about a second: others wait for them."""
@@ -251,7 +255,7 @@ class PreservedResume:
     def _outcome(self, known: Known, tail: Tail, logs: _Logs) -> _Outcome:
         plan, reason, found = known
         what = mismatch(known, tail)
-        if what is None and tail.last is not None and not has_same_record(logs.source, plan, tail.last):
+        if what is None and tail.last is not None and not _has_same_record(logs.source, plan, tail.last):
             what = f"it has another record at offset {tail.last_record} than its source"
         if what is not None:
             return _Mismatch(f"{plan.target}: {what}")
@@ -315,3 +319,17 @@ def _settled(source: TopicPartition, outcome: _Outcome) -> Start | SparkmirrorEr
             return KafkaError(f"{REFUSED}: {what}. {_REMEDY}")
         case _:
             return outcome
+
+
+def _has_same_record(source: SpanReader, plan: CopyPartition, copied: FetchedBatch) -> bool:
+    """Whether the last record of this batch of the target is the source's record at its offset.
+
+    False if the source has a marker there; True where the source has lost the record. Raises KafkaError.
+    """
+    offset = copied.header.last_offset
+    batch = next(source.read(plan.source, offset, offset + 1, _ONE_BATCH), None)
+    if batch is None:
+        return True
+    if batch.header.attributes & CONTROL:
+        return False
+    return same_record_at(offset, batch, copied, timestamps=not plan.target_stamps_append_time)

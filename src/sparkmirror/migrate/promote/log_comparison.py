@@ -9,11 +9,9 @@ Pure.
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
-from heapq import merge
-from itertools import groupby
-from operator import itemgetter
 from typing import Final, NamedTuple
 
+from sparkmirror.batches.agreement.equality import by_offset, same_record
 from sparkmirror.batches.record_body import read_key
 from sparkmirror.batches.records import RawRecord
 
@@ -86,20 +84,11 @@ def differences(
 
     Before the parting a record may be missing on either side: retention and compaction remove them.
     """
-    sides = merge(((each.offset, 0, each) for each in follower), ((each.offset, 1, each) for each in leading))
-    for offset, group in groupby(sides, key=itemgetter(0)):
-        here = {side: record for _, side, record in group}
-        mine, its = here.get(0), here.get(1)
+    for mine, its in by_offset(follower, leading):
         if mine is not None and its is not None:
-            if not _are_same(mine, its, compares_times=compares_times):
+            if not same_record(mine, its, timestamps=compares_times):
                 yield Difference(Kind.OTHER, mine)
-        elif offset < parted.offset:
-            continue
-        elif mine is not None:
+        elif mine is not None and mine.offset >= parted.offset:
             yield Difference(Kind.ALONE, mine)
-        elif its is not None and offset < parted.end:
+        elif its is not None and parted.offset <= its.offset < parted.end:
             yield Difference(Kind.PASSED, its)
-
-
-def _are_same(one: RawRecord, other: RawRecord, *, compares_times: bool) -> bool:
-    return one.body == other.body and (not compares_times or one.timestamp == other.timestamp)

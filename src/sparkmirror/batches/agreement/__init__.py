@@ -1,0 +1,1 @@
+"""Compares two logs that should hold the same records: what makes records equal, and how they are matched."""
