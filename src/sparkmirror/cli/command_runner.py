@@ -9,7 +9,8 @@ from typing import Any, Final, NoReturn
 
 from sparkmirror import __version__
 from sparkmirror.cli.command_list import COMMANDS, MODULES, overview, suggestion
-from sparkmirror.cli.help_format import HelpFormatter, help_width
+from sparkmirror.cli.exit_codes import exit_codes, paragraph
+from sparkmirror.cli.help_format import HelpFormatter, filled, help_width
 from sparkmirror.cli.logging import configure_logging
 from sparkmirror.domain.errors import JavaMissingError, KafkaError, SparkmirrorError
 from sparkmirror.domain.printable import printable
@@ -38,13 +39,15 @@ def run_command(words: Sequence[str]) -> int:
     arguments = build_parser(_modules(first)).parse_args(words)
     configure_logging(arguments.log_format, level=arguments.log_level)
     try:
-        return int(arguments.run(arguments))
+        code = int(arguments.run(arguments))
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return _FAILED
     except (SparkmirrorError, OSError) as error:  # a folder that can't be written, for example
         sys.stderr.write(f"sparkmirror: {printable(str(error))}\n")
         return _CANNOT_TELL if isinstance(error, JavaMissingError | KafkaError) else _FAILED
+    assert code in exit_codes(first), f"{first} ends with {code}, which its help does not name"
+    return code
 
 
 def _modules(command: str) -> Sequence[str]:
@@ -69,10 +72,14 @@ def build_parser(modules: Sequence[str] = MODULES) -> argparse.ArgumentParser:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Exits on wrong usage with the command's own code, and fits help into the terminal's width."""
+    """Exits on wrong usage with the command's own code, and adds the exit codes to each command's help."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(**{"formatter_class": _formatter, **options})
+
+    def format_help(self) -> str:
+        text, (_, *words) = super().format_help(), self.prog.split()
+        return "\n".join([text, *filled(paragraph(words[0]), help_width()), ""]) if words else text
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         """Refuse unknown arguments here: argparse leaves them to the parent, which has another code."""

@@ -35,7 +35,7 @@ def test_help_names_examples_and_exit_codes(verb: list[str], capsys: pytest.Capt
     assert caught.value.code == 0
     said = capsys.readouterr().out
     assert f"sparkmirror connectors {' '.join(verb)} " in said
-    assert "exit codes: 0 done, 1 " in said
+    assert "exit codes:\n  0    done; status: everything runs\n  1    " in said
 
 
 @pytest.mark.parametrize(

@@ -24,7 +24,7 @@ def test_help_names_examples_and_exit_codes(capsys: pytest.CaptureFixture[str]) 
         main(["verify", "--help"])
     assert caught.value.code == 0
     text = capsys.readouterr().out
-    assert "exit codes: 0 equal, 1 different, 2" in text
+    assert "exit codes:\n  0    equal\n  1    different\n  2    " in text
     assert "--flow 'us-west->us-east'" in text
 
 

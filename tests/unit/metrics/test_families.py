@@ -1,75 +1,27 @@
 """Our own metrics, and those of MM2's MBeans under the default names, which are the JMX exporter's."""
 
 from dataclasses import replace
-from math import nan
 from typing import NamedTuple
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.metrics.exposition import Heads, page
 from sparkmirror.metrics.families import families
 from sparkmirror.metrics.mbeans import mbeans
 from sparkmirror.metrics.naming import Naming
 from sparkmirror.metrics.object_names import jmx_value
 from sparkmirror.metrics.readings import (
-    CheckpointReading,
     ConnectorReading,
     GcReading,
-    HeartbeatReading,
     JvmReading,
     MemoryReading,
     NodeReading,
-    PartitionReading,
     SourceReading,
 )
 from sparkmirror.metrics.settings import default_settings
-from sparkmirror.metrics.windows import Summary
 from sparkmirror.storage.verified import Verified
-
-FLOW = Flow(Alias("us-west"), Alias("b"))
-PARTITION = PartitionReading(
-    task=1,
-    source=TopicPartition("orders", 3),
-    target_topic="us-west.orders",
-    records=7,
-    bytes=700,
-    record_rate=0.5,
-    byte_rate=50.0,
-    latency=Summary(2.0, 1.0, 4.0, 3.0),
-    lag=5,
-    lag_s=1.5,
-    lost=2,
-    looped=5,
-    incidents={"records-lost": 1},
-)
-SOURCE = SourceReading(
-    FLOW,
-    ConnectorName("MirrorSourceConnector"),
-    {0: "running", 1: "failed"},
-    partitions=[PARTITION],
-    states={"running": 1, "silent": 0},
-    retries=3,
-    failures=1,
-    stalls=4,
-    stalled=1,
-    lost=9,
-    looped=8,
-    incidents={"records-lost": 6},
-)
-CHECKPOINT = CheckpointReading(
-    FLOW,
-    ConnectorName("MirrorCheckpointConnector"),
-    {0: "running"},
-    groups=2,
-    checkpoints=11,
-    last_at=1000.5,
-    latencies={(GroupId("my group?"), TopicPartition("us-west.orders", 0)): Summary(8.0, nan, nan, nan)},
-    left_out=0,
-    lookups_waiting=3,
-    lookup_bytes=4096,
-)
-HEARTBEAT = HeartbeatReading(FLOW, ConnectorName("MirrorHeartbeatConnector"), {0: "running"}, 6, None)
+from tests.support.metric_readings import CHECKPOINT, FLOW, HEARTBEAT, PARTITION, SOURCE
 
 
 class Found(NamedTuple):

@@ -15,7 +15,7 @@ from sparkmirror.metrics.naming import Naming
 from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.metrics.windows import Summary
-from tests.unit.metrics.test_families import PARTITION, SOURCE
+from tests.support.metric_readings import PARTITION, SOURCE
 
 
 def heads(rules: str) -> set[str]:

@@ -1,38 +1,24 @@
 """The committed dashboards, rules and runbooks are those of `python -m monitoring`; their metrics exist."""
 
 import re
-from dataclasses import replace
-from math import nan
 
 import pytest
 
 from monitoring.alerts import STALE_RATIO, every_alert, recording_rules
 from monitoring.boards import queries
 from monitoring.files import ROOT, RUNBOOKS, rendered
-from sparkmirror.domain.ids import GroupId
 from sparkmirror.metrics.families import families
 from sparkmirror.metrics.mbeans import mbeans
 from sparkmirror.metrics.naming import Naming
-from sparkmirror.metrics.readings import GroupTranslation, NodeReading, TaskReading, Traffic
 from sparkmirror.metrics.settings import default_settings
-from sparkmirror.metrics.windows import Summary
-from tests.unit.metrics.test_families import CHECKPOINT, HEARTBEAT, SOURCE
+from tests.support.metric_readings import EVERY_CONNECTOR, NODE
 
 _NAME = re.compile(r"\b(?:sparkmirror|kafka)_[a-z_]+")
 
 
 def metric_names() -> set[str]:
-    times = Summary(1.0, nan, nan, nan)
-    task = TaskReading(1, times, times, Traffic(1, 2, 3), Traffic(4, 5, 6), 7, 6, 0, 0)
-    translations = {GroupId("g"): GroupTranslation(1.0, 1, 0, 0, 0)}
-    readings = (
-        replace(SOURCE, of_tasks={0: task}, up={SOURCE.flow.source: True}),
-        replace(CHECKPOINT, translated_at=1.0, translations=translations),
-        HEARTBEAT,
-    )
-    node = NodeReading("c", "http://a", is_leader=True, is_rebalancing=False)
-    java = Naming(default_settings().name).metrics(mbeans(readings, node))
-    ours = families(readings, node)
+    java = Naming(default_settings().name).metrics(mbeans(EVERY_CONNECTOR, NODE))
+    ours = families(EVERY_CONNECTOR, NODE)
     return {"sparkmirror_build_info", *(each.name for each in java), *(each.name for each in ours)}
 
 

@@ -26,8 +26,6 @@ examples:
   sparkmirror clusters status -o json
   sparkmirror clusters down source target
   sparkmirror clusters down --all --delete-data
-
-exit codes: 0 done (status: every broker is up), 1 failed (status: a broker is down), 2 wrong usage or no Java
 """
 
 

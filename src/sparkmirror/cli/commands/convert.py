@@ -43,8 +43,6 @@ examples:
 What the other form can't express is named on standard error as `left out`; other lines there are notes.
 Placeholders like ${file:/a.properties:key} stay as they are, and Kubernetes' secrets become such
 placeholders: none is resolved. Files are written for their owner only, since they may hold passwords.
-
-exit codes: 0 everything is converted, 2 an unusable file, or wrong usage, 3 something was left out
 """
 
 

@@ -33,8 +33,6 @@ examples:
   sparkmirror events mm2.properties
   sparkmirror events mm2.properties --flow 'us-west->us-east' --follow
   sparkmirror events mm2.properties -o json | jq 'select(.kind == "failed")'
-
-exit codes: 0 printed, 2 wrong usage, or a cluster can't be read
 """
 
 

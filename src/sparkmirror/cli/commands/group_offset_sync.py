@@ -53,9 +53,6 @@ the properties file, about the cluster that the group moves to:
   BOOTSTRAP_SERVERS_CONFIG = b1:9092, b2:9092
   SSL_TRUSTSTORE_LOCATION_CONFIG, SSL_KEYSTORE_LOCATION_CONFIG, SSL_KEYSTORE_PASSWORD_CONFIG,
   SSL_KEY_PASSWORD_CONFIG with -ssl and -mtls; Kafka's own names (bootstrap.servers, …) are accepted too
-
-exit codes: 0 the group is at its checkpoints, or the command was stopped; 1 the last pass could not sync it
-(members, no checkpoint, a refusal, an unreachable cluster); 2 wrong usage
 """
 
 

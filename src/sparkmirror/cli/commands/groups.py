@@ -37,8 +37,6 @@ an offset is translated:
 examples:
   sparkmirror groups explain billing mm2.properties
   sparkmirror groups explain billing mm2.properties --flow 'us-west->us-east' -o json
-
-exit codes: 0 the group's offsets are synced, 1 not all of them are, 2 wrong usage, or a cluster can't be read
 """
 
 

@@ -52,9 +52,6 @@ examples:
   sparkmirror lag mm2.properties --max-seconds 0            1 while a single record is missing
   sparkmirror lag http://mirror-host:8080 --wait
   sparkmirror lag --context prod                            see `sparkmirror connectors contexts --help`
-
-exit codes: 0 caught up, 1 behind (with --wait: still behind after the timeout), 2 it can't be told: a
-cluster or the URL can't be read, the flow has not begun with a partition, wrong usage
 """
 
 

@@ -28,8 +28,6 @@ checkpoints of a mirror, Java's or this one.
 examples:
   sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group billing
   sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group a --group b -o json
-
-exit codes: 0 found, 1 no checkpoint of any of the groups, 2 wrong usage, or the cluster can't be read
 """
 
 

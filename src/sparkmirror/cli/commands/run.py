@@ -45,9 +45,6 @@ settings that take effect while it runs, a second or two after the file was save
   A->B.max.bytes.per.second = 5000000               limit of the flow
   A->B.topic.max.bytes.per.second = orders.*=1000000, .*=2000000
                                                     limit of each topic: the first REGEX=BYTES that matches
-
-exit codes, as connect-mirror-maker.sh: 0 stopped in order, 2 bad file or settings, or another process copies
-a flow of the file now, 3 could not start, 255 bad arguments
 """
 
 

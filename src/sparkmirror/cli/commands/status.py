@@ -45,9 +45,6 @@ examples:
   sparkmirror status http://mirror-host:8080
   sparkmirror status --context prod --watch
   sparkmirror status source-0                       the connectors of `sparkmirror deploy source-0`
-
-Of a file or a URL, the exit code is 0 when all flows run and nothing fails, 1 when one does not, 2 when it
-can't be told. Of a cluster:
 """
 
 

@@ -27,8 +27,6 @@ the rules, in their order:
 examples:
   sparkmirror topics explain orders mm2.properties
   sparkmirror topics explain orders mm2.properties --flow 'us-west->us-east' -o json
-
-exit codes: 0 it is mirrored, 1 not, or not all of it, 2 wrong usage, or a cluster can't be read
 """
 
 

@@ -34,9 +34,6 @@ minute old (offset.flush.interval.ms): what was copied since counts as lag.
 examples:
   sparkmirror watch mm2.properties
   sparkmirror watch mm2.properties --http 9404 --flow 'us-west->us-east'
-
-exit codes: 0 stopped by Ctrl-C or SIGTERM, 2 wrong usage, or an address that
-can't be used
 """
 
 

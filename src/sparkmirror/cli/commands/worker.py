@@ -50,8 +50,6 @@ connectors, each serves the REST API, and another one takes over when the leader
 
 http://localhost:8083/ui/ shows what the mirrors do, http://localhost:8083/docs the whole REST API, which is
 that of Kafka Connect.
-
-exit codes: 0 stopped in order, 1 the node failed, 2 bad file or settings
 """
 
 

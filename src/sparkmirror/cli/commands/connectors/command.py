@@ -22,9 +22,6 @@ examples:
   sparkmirror connectors put mm2-msc mm2-msc.json --wait
   sparkmirror connectors restart mm2-msc --include-tasks --only-failed --wait
   sparkmirror connectors contexts -h                     names, passwords and certificates of other APIs
-
-exit codes: 0 done (status: all is RUNNING), 1 refused by the API, or not in the wanted state, 2 wrong
-usage, an unusable file, or a Connect REST API that can't be reached
 """
 
 

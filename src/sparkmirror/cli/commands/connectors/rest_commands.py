@@ -18,11 +18,6 @@ REFUSED: Final = 1
 NOT_SENT: Final = 2
 """Wrong usage, an unusable file, or an API that can't be reached."""
 
-EXIT_CODES: Final = """\
-exit codes: 0 done, 1 refused by the API, or not in the wanted state, 2 wrong usage, an unusable file, or a
-Connect REST API that can't be reached
-"""
-
 
 Connect = Callable[[argparse.Namespace], AbstractContextManager[ConnectRest]]
 """Makes the client of the API that the arguments name."""
@@ -43,7 +38,7 @@ def add_rest_command(
     parser = parsers.add_parser(
         command.name,
         help=command.help,
-        description=f"{command.text}\n{EXIT_CODES}",
+        description=command.text,
     )
     add_access_arguments(parser)
     parser.set_defaults(run=partial(run, command), prog=parser.prog)

@@ -25,8 +25,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser = subparsers.add_parser(
         "demo",
         description="Start two real Kafka clusters, fill one like a busy shop, mirror it live to the other, "
-        "and compare every record as `sparkmirror verify` does. "
-        "Exit code 0: all the same, 1: not, 2: Java is missing.",
+        "and compare every record as `sparkmirror verify` does.",
     )
     parser.add_argument(
         "--rate",

@@ -24,9 +24,6 @@ _WRONG_USAGE = 2
 
 _ENDING = """\
 An interrupted run can be repeated: it finds what is done already, and continues.
-
-exit codes: 0 done (or a plan that can be carried out), 1 not possible, or not within the timeout, with the
-reason; 2 wrong usage, or a cluster that can't be reached; 130 interrupted
 """
 
 _CONSUMERS_HELP = f"""\

@@ -63,10 +63,6 @@ examples:
   sparkmirror plan --url http://connect-1:8083 [NAME …]         connectors of a running sparkmirror worker
 
   sparkmirror plan mm2.properties --detailed-exitcode           in CI: has anything drifted?
-
-exit codes: 0 nothing blocks, whether there is something to do or not, 2 something blocks, wrong usage, or an
-unusable file, 3 a cluster, or a worker, can't be reached. With --detailed-exitcode, as Terraform's: 0 nothing
-to change, 1 an error, or something blocks, 2 there are changes; records that are left to copy are no change.
 """
 
 

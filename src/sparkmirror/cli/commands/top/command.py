@@ -41,7 +41,6 @@ examples:
   sparkmirror top mm2.properties
 
 needs textual: pip install '.[top]' where you installed sparkmirror from
-exit codes: 0 quit, 2 wrong usage, no terminal, or nothing that can be read
 """
 
 

@@ -56,8 +56,6 @@ Topics that are promoted (sparkmirror promote) are named, and not compared.
 
 The result is kept in mm2-events.SOURCE.internal, if that exists and may be written: pages, events and metrics
 of the mirror show it. Nothing else is changed on any cluster.
-
-exit codes: 0 equal, 1 different, 2 wrong usage, unreachable, or nothing to compare
 """
 
 

@@ -37,7 +37,7 @@ def test_help_names_steps_examples_and_exit_codes(
     text = capsys.readouterr().out
     assert f"\n  {step} " in text
     assert f"  sparkmirror migrate {what} " in text
-    assert "exit codes: 0 done" in text
+    assert "exit codes:\n  0    done" in text
 
 
 def test_groups_and_topics_may_be_repeated() -> None:

@@ -1,0 +1,99 @@
+"""Declares the exit codes of every command: for its help, for the reference page, and for what runs it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+OF_EVERY_COMMAND: Final[Mapping[int, str]] = {
+    0: "done",
+    1: "failed; the error says why",
+    2: "wrong usage, an unusable file, a cluster that can't be read, or no Java",
+    130: "interrupted by Ctrl-C",
+}
+"""Unless a command has its own meaning of a code."""
+
+_STEPS: Final = {
+    0: "done, or a plan that can be carried out",
+    1: "not possible, or not within the timeout",
+    2: "wrong usage, or a cluster that can't be reached",
+}
+_CONNECT: Final = {
+    0: "done; status: everything runs",
+    1: "refused by the API, or not in the wanted state",
+    2: "wrong usage, an unusable file, or a Connect REST API that can't be reached",
+}
+
+_OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
+    "run": {
+        0: "stopped in order",
+        2: "bad file or settings, no Java, or another process copies a flow of the file now",
+        3: "could not start",
+        255: "wrong usage, as connect-mirror-maker.sh",
+    },
+    "plan": {
+        0: "nothing blocks; with --detailed-exitcode nothing to change either",
+        1: "with --detailed-exitcode: something blocks, or an error",
+        2: "something blocks, wrong usage, or an unusable file; with --detailed-exitcode there are changes "
+        "(records that are left to copy are none)",
+        3: "a cluster or a worker can't be reached",
+    },
+    "status": {
+        0: "all flows run, and nothing fails",
+        1: "a flow does not run, or something fails; the API refuses",
+        2: "it can't be told, or wrong usage",
+    },
+    "top": {0: "quit", 2: "wrong usage, no terminal, or nothing that can be read"},
+    "watch": {
+        0: "stopped by Ctrl-C or SIGTERM",
+        2: "wrong usage, an unusable file, or an address that can't be used",
+    },
+    "lag": {
+        0: "caught up",
+        1: "behind; with --wait still behind after the timeout",
+        2: "it can't be told: a cluster or the URL can't be read, or the flow has not begun with a "
+        "partition; or wrong usage",
+    },
+    "events": {0: "printed", 2: "wrong usage, or a cluster can't be read"},
+    "verify": {0: "equal", 1: "different", 2: "wrong usage, unreachable, or nothing to compare"},
+    "migrate": _STEPS,
+    "promote": _STEPS,
+    "failback": _STEPS,
+    "offsets": _STEPS,
+    "groups": {0: "the group's offsets are synced", 1: "not all of them are"},
+    "translate-offsets": {0: "found", 1: "no checkpoint of any of the groups"},
+    "group-offset-sync": {
+        0: "the group is at its checkpoints, or the command was stopped",
+        1: "the last pass could not sync it: members, no checkpoint, a refusal, an unreachable cluster",
+        2: "wrong usage",
+    },
+    "topics": {0: "listed; with explain: it is mirrored", 1: "with explain: not mirrored, or not all of it"},
+    "worker": {
+        0: "stopped in order",
+        1: "the node failed",
+        2: "bad file or settings, wrong usage, or no Java",
+    },
+    "connectors": _CONNECT,
+    "deploy": _CONNECT,
+    "redeploy": _CONNECT,
+    "undeploy": _CONNECT,
+    "demo": {0: "both clusters have the same records", 1: "they differ, or it failed", 2: "no Java"},
+    "clusters": {
+        0: "done; status: every broker is up",
+        1: "failed; status: a broker is down",
+        2: "wrong usage, or no Java",
+    },
+    "convert": {
+        0: "everything is converted",
+        2: "wrong usage, or an unusable file",
+        3: "something was left out",
+    },
+}
+
+
+def exit_codes(command: str) -> Mapping[int, str]:
+    """What each code of a command means, in ascending order."""
+    return dict(sorted({**OF_EVERY_COMMAND, **_OF_COMMANDS.get(command, {})}.items()))
+
+
+def paragraph(command: str) -> str:
+    """The codes as a block of help."""
+    return "\n".join(["exit codes:", *(f"  {code:<3}  {text}" for code, text in exit_codes(command).items())])
