@@ -5,22 +5,17 @@ They need only its URL. Some tests run against a worker of sparkmirror too.
 
 import json
 import os
-import signal
 import subprocess
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
-from queue import Queue
-from typing import IO, Any, Final
+from typing import Any, Final
 
 import pytest
 
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from tests.support.broker_data import create_topic
-from tests.support.mirror import COMMAND, REPLICATION, START_TIMEOUT_S
+from tests.support.mirror import REPLICATION, START_TIMEOUT_S
 from tests.support.waiting import await_value
 from tests.system.connect_node import group_properties, running_nodes
 from tests.system.consumer_groups import commit
@@ -79,10 +74,9 @@ both_workers = pytest.mark.parametrize("worker_url", ["java_url", "our_url"], in
 class Commands:
     """Runs `sparkmirror …` against the worker, in this process."""
 
-    def __init__(self, url: str, capsys: pytest.CaptureFixture[str], *, is_java: bool) -> None:
+    def __init__(self, url: str, capsys: pytest.CaptureFixture[str]) -> None:
         self._url = url
         self._capsys = capsys
-        self._is_java = is_java
 
     def run(self, *words: str | Path, code: int = 0) -> tuple[str, str]:
         """Run the command; returns stdout and stderr."""
@@ -94,17 +88,21 @@ class Commands:
     def json(self, *words: str | Path) -> Any:
         return json.loads(self.run(*words, "-o", "json")[0])
 
-    def await_offsets(self, offsets: dict[str, Any]) -> None:
-        """Wait for these offsets. Java's worker shows only partitions that its reader has reached."""
-        show = partial(self.json, "connectors", "offsets", "show", "life")
-        if self._is_java:
-            await_value(lambda: show() == offsets, START_TIMEOUT_S, lambda: str(show()))
-        assert show() == offsets
+    def await_rows(self, *words: str, wanted: list[list[str]]) -> str:
+        """Wait until `sparkmirror connectors …` prints these rows (without last columns); returns all."""
+
+        def found() -> tuple[list[list[str]], str]:
+            main(["connectors", *words, "--url", self._url])
+            said = self._capsys.readouterr().out
+            return [line.split()[:-1] for line in said.splitlines()[1 : len(wanted) + 1]], said
+
+        await_value(lambda: found()[0] == wanted, START_TIMEOUT_S, lambda: str(found()))
+        return found()[1]
 
 
 @pytest.fixture
-def command(worker_url: str, java_url: str, capsys: pytest.CaptureFixture[str]) -> Commands:
-    return Commands(worker_url, capsys, is_java=worker_url == java_url)
+def command(worker_url: str, capsys: pytest.CaptureFixture[str]) -> Commands:
+    return Commands(worker_url, capsys)
 
 
 @pytest.fixture
@@ -181,28 +179,31 @@ def mirror(
 
 
 @both_workers
-def test_a_connector_is_created_paused_resumed_and_deleted(
+def test_a_connector_is_configured_paused_resumed_and_deleted(
     command: Commands, heartbeats: Path, tmp_path: Path
 ) -> None:
-    out, _ = command.run("connectors", "create", heartbeats, "name=life", "--wait")
-    assert out == "life: created\nlife: RUNNING, 1 task\n"
-    _, err = command.run("connectors", "create", heartbeats, "name=life", code=1)
-    assert err == "sparkmirror connectors create: 409 Conflict: Connector life already exists\n"
+    def states(state: str) -> list[list[str]]:
+        return [["life", state], ["life", "0", state]]
+
+    assert command.run("connectors", "put", "life", heartbeats)[0] == "life: created\n"
+    command.await_rows("status", "life", wanted=states("RUNNING"))
     assert ["life", "source", "MirrorHeartbeatConnector", "RUNNING", "1/1"] in rows(command, "list")
-    out, _ = command.run("connectors", "pause", "life", "--wait")
-    assert out == "life: is going to pause\nlife: PAUSED, 1 task\n"
-    assert [row[:-1] for row in rows(command, "status", "life", code=1)] == [
-        ["life", "PAUSED"],
-        ["life", "0", "PAUSED"],
-    ]
+    assert SECRET not in "".join(command.run("connectors", "list", "-o", "yaml"))
+    shown = command.json("connectors", "list")["life"]["info"]["config"]
+    assert shown["unused.password"] == "[hidden]"
+    _, err = command.run("connectors", "put", "life", write(tmp_path / "masked", shown), code=2)
+    assert "is the placeholder of a masked secret" in err
+    assert command.run("connectors", "put", "life", heartbeats)[0] == "life: configured\n"
+    assert command.run("connectors", "pause", "life")[0] == "life: is going to pause\n"
+    command.await_rows("status", "life", wanted=states("PAUSED"))
     out, err = command.run("connectors", "resume", "nobody", "life", code=1)
     assert out == "life: is going to run\n"
     assert err == "nobody: 404 Not Found: Unknown connector nobody\n"
-    out, _ = command.run("connectors", "restart", "life", "--include-tasks", "--wait")
-    assert out == "life: is going to restart\nlife: RUNNING, 1 task\n"
-    await_value(lambda: rows(command, "topics", "life") == [["life", "heartbeats"]], START_TIMEOUT_S, str)
-    change_offsets(command, tmp_path)
-    command.run("connectors", "delete", "life", "--wait")
+    command.await_rows("status", "life", wanted=states("RUNNING"))
+    out, _ = command.run("connectors", "restart", "life", "--include-tasks")
+    assert out == "life: is going to restart\n"
+    command.await_rows("status", "life", wanted=states("RUNNING"))
+    assert command.run("connectors", "delete", "life")[0] == "life: deleted\n"
     out, _ = command.run("connectors", "status", "life", code=1)
     assert out.endswith("life does not exist, or has no status yet\n")
 
@@ -212,127 +213,33 @@ def rows(command: Commands, *words: str, code: int = 0) -> list[list[str]]:
     return [line.split() for line in out.splitlines()[1:]]
 
 
-def change_offsets(command: Commands, folder: Path) -> None:
-    _, err = command.run("connectors", "offsets", "reset", "life", "--yes", code=1)
-    assert "life is RUNNING, and its offsets can be changed only while it is STOPPED" in err
-    assert command.run("connectors", "stop", "life", "--wait")[0].endswith("life: STOPPED\n")
-    command.run("connectors", "offsets", "reset", "life", "--yes")
-    command.await_offsets({"offsets": []})
-    partition = {"sourceClusterAlias": "source-0", "targetClusterAlias": "target-0"}
-    offsets = {"offsets": [{"partition": partition, "offset": {"offset": 0}}]}
-    out, _ = command.run("connectors", "offsets", "alter", "life", write(folder / "offsets", offsets))
-    assert out == "life: The offsets for this connector have been altered successfully\n"
-    command.await_offsets(offsets)
-
-
-def test_config_can_be_put_back_and_secrets_stay_hidden(
-    command: Commands, heartbeats: Path, tmp_path: Path
-) -> None:
-    out, _ = command.run("connectors", "put", "settings", heartbeats)
-    assert out == "settings: created\n"
-    config = command.json("connectors", "config", "settings")
-    assert config["unused.password"] == "[hidden]"
-    assert (config["tasks.max"], config["name"]) == ("2", "settings")
-    _, err = command.run("connectors", "put", "settings", write(tmp_path / "masked", config), code=2)
-    assert "is the placeholder of a secret" in err
-    shown = command.json("connectors", "config", "settings", "--show-secrets")
-    assert shown["unused.password"] == SECRET
-    out, _ = command.run("connectors", "put", "settings", write(tmp_path / "shown", shown), "tasks.max=3")
-    assert out == "settings: configured\n"
-    out, _ = command.run("connectors", "patch", "settings", "emit.heartbeats.interval.seconds=2")
-    assert out == "settings: configured\n"
-    command.run("connectors", "patch", "settings", "--remove", "value.converter")
-    changed = command.json("connectors", "config", "settings", "--show-secrets")
-    del shown["value.converter"]
-    assert changed == {**shown, "tasks.max": "3", "emit.heartbeats.interval.seconds": "2"}
-    for words in (["tasks", "settings", "--configs"], ["list", "-o", "yaml"], ["validate", str(heartbeats)]):
-        said = "".join(command.run("connectors", *words))
-        assert SECRET not in said
-    command.run("connectors", "delete", "settings")
-
-
-def test_validate_reports_errors_of_the_worker(command: Commands, heartbeats: Path) -> None:
-    out, _ = command.run("connectors", "validate", heartbeats)
-    assert out.endswith("MirrorHeartbeatConnector: no errors\n")
-    out, _ = command.run("connectors", "validate", heartbeats, "tasks.max=0", code=1)
-    assert out.splitlines()[1].startswith("tasks.max  Invalid value 0 for configuration tasks.max")
-    _, err = command.run("connectors", "put", "invalid", heartbeats, "tasks.max=0", code=1)
+def test_a_put_reports_errors_of_the_worker(command: Commands, heartbeats: Path) -> None:
+    settings = {**json.loads(heartbeats.read_text()), "tasks.max": 0}
+    _, err = command.run("connectors", "put", "invalid", write(heartbeats, settings), code=1)
     assert "400 Bad Request: Connector configuration is invalid and contains the following 1 error(s)" in err
 
 
-def test_wait_ends_when_the_connector_fails(command: Commands, heartbeats: Path) -> None:
-    unusable = "target.cluster.security.protocol=SASL_PLAINTEXT"
-    _, err = command.run("connectors", "put", "failing", heartbeats, unusable, "--wait", code=1)
-    assert "\nfailing: the connector is FAILED\nfailing: org.apache.kafka" in err
-    assert "Could not find a 'KafkaClient' entry" in err
-    out, _ = command.run("connectors", "status", code=1)
+def test_the_status_has_the_cause_of_a_failure(command: Commands, heartbeats: Path) -> None:
+    unusable = {"target.cluster.security.protocol": "SASL_PLAINTEXT"}
+    settings = {**json.loads(heartbeats.read_text()), **unusable}
+    command.run("connectors", "put", "failing", write(heartbeats, settings))
+    out = command.await_rows("status", "failing", wanted=[["failing", "FAILED"]])
     assert "failing connector: org.apache.kafka" in out
+    assert "Could not find a 'KafkaClient' entry" in out
     command.run("connectors", "delete", "failing")
 
 
 def test_names_may_contain_special_characters(command: Commands, heartbeats: Path) -> None:
     names = ["ü → ö", "+;=&,", "a?b#c", "[x] (y)"]
     for name in names:
-        command.run("connectors", "create", heartbeats, f"name={name}", "--state", "stopped")
-    out, _ = command.run("connectors", "stop", *names, "--wait")
-    assert out.splitlines()[-4:] == [f"{name}: STOPPED" for name in names]
-    assert command.json("connectors", "config", names[0])["name"] == names[0]
-    command.run("connectors", "delete", *names)
+        assert command.run("connectors", "put", name, heartbeats)[0] == f"{name}: created\n"
+    out, _ = command.run("connectors", "delete", *names)
+    assert out.splitlines() == [f"{name}: deleted" for name in names]
 
 
 def test_java_refuses_names_with_a_slash(command: Commands) -> None:
-    _, err = command.run("connectors", "config", "a/b", code=1)
+    _, err = command.run("connectors", "status", "a/b", code=1)
     assert "400 Bad Request: Java's workers accept no names with /" in err
-
-
-def test_plugins_and_loggers_are_shown_and_levels_set(command: Commands) -> None:
-    plugins = {plugin["class"] for plugin in command.json("connectors", "plugins")}
-    assert connector_class("MirrorSourceConnector") in plugins
-    out, _ = command.run("connectors", "plugins", "MirrorSourceConnector")
-    assert any(line.split()[:3] == ["topics", "LIST", ".*"] for line in out.splitlines())
-    command.run("connectors", "loggers", "commanded.logger", "warn")
-    assert command.json("connectors", "loggers", "commanded.logger")["level"] == "WARN"
-    _, err = command.run("connectors", "loggers", "root", "loud", code=1)
-    assert err.startswith("sparkmirror connectors loggers: 404 Not Found: ")
-
-
-def test_watch_prints_changes_and_ends_with_the_last_state(
-    command: Commands, heartbeats: Path, worker_url: str
-) -> None:
-    command.run("connectors", "put", "watched", heartbeats, "--wait")
-    watching = [COMMAND, "connectors", "status", "watched", "--watch", "--every", "1", "--url", worker_url]
-    with running(watching) as (process, lines):
-        await_lines(lines, {("watched", "RUNNING"), ("watched", "0", "RUNNING")})
-        command.run("connectors", "pause", "watched")
-        await_lines(lines, {("watched", "PAUSED"), ("watched", "0", "PAUSED")})
-        process.send_signal(signal.SIGINT)
-        assert process.wait(START_TIMEOUT_S) == 1
-    command.run("connectors", "delete", "watched")
-
-
-def await_lines(lines: "Queue[str]", wanted: set[tuple[str, ...]]) -> None:
-    """Wait for each of these lines, without time and worker."""
-    while wanted:
-        wanted = wanted - {tuple(lines.get(timeout=START_TIMEOUT_S).split()[1:-1])}
-
-
-@contextmanager
-def running(command: list[str]) -> Iterator[tuple["subprocess.Popen[str]", "Queue[str]"]]:
-    """Run the command; yields the process and the lines that it prints."""
-    lines: Queue[str] = Queue()
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        reader = threading.Thread(target=_read, args=(process.stdout, lines))
-        reader.start()
-        try:
-            yield process, lines
-        finally:
-            process.kill()
-            reader.join()
-
-
-def _read(stream: IO[str], lines: "Queue[str]") -> None:
-    for line in stream:
-        lines.put(line)
 
 
 @both_workers

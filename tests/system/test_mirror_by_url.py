@@ -162,28 +162,25 @@ def test_what_is_no_mirror_is_said(command: str, capsys: pytest.CaptureFixture[s
     assert "no server responds" in capsys.readouterr().err
 
 
-def test_a_context_brings_credentials_and_the_ca(
-    mirror: Mirror, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_credentials_and_the_ca_are_options(
+    mirror: Mirror, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     mirror.looks = [source(look("orders"))]
     with server(MemoryHerder(), _secured(tmp_path), view=mirror.view()) as started:
-        (tmp_path / "sparkmirror").mkdir()
-        contexts = f"contexts: {{prod: {{url: {started.advertised_url}, ca: {tmp_path}/ca.pem, "
-        contexts += "user: ops, password_env: OPS_PASSWORD}}"
-        (tmp_path / "sparkmirror" / "contexts.yaml").write_text(contexts)
-        monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-        for command in (["lag"], ["status"]):
-            monkeypatch.setenv("OPS_PASSWORD", "right")
-            assert printed(capsys, [*command, "--context", "prod"], 0)
-            monkeypatch.setenv("OPS_PASSWORD", "wrong")
-            assert main([*command, "--context", "prod"]) == 2
+        url, password = started.advertised_url, tmp_path / "password"
+        login = ["--user", "ops", "--password-file", str(password), "--ca", f"{tmp_path}/ca.pem"]
+        for command in ("lag", "status"):
+            password.write_text("right")
+            assert printed(capsys, [command, url, *login], 0)
+            password.write_text("wrong")
+            assert main([command, url, *login]) == 2
             assert "401 Unauthorized" in capsys.readouterr().err
-            assert main([*command, started.advertised_url]) == 2
+            assert main([command, url]) == 2
             assert "TLS fails" in capsys.readouterr().err
-        monkeypatch.setenv("OPS_PASSWORD", "right")
-        assert b"caught up" in shown_in_a_terminal(["top", "--context", "prod"], b"orders")
-        monkeypatch.setenv("OPS_PASSWORD", "wrong")
-        shown_in_a_terminal(["top", "--context", "prod"], b"401 Unauthorized", keys=b"", code=2)
+        password.write_text("right")
+        assert b"caught up" in shown_in_a_terminal(["top", url, *login], b"orders")
+        password.write_text("wrong")
+        shown_in_a_terminal(["top", url, *login], b"401 Unauthorized", keys=b"", code=2)
 
 
 def _secured(folder: Path) -> RestSettings:
@@ -225,5 +222,3 @@ def test_top_says_why_nothing_can_be_read_of_the_clusters_of_a_file(tmp_path: Pa
 def test_top_needs_a_terminal_and_one_mirror(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["top", url]) == 2
     assert "needs a terminal" in capsys.readouterr().err
-    assert main(["top"]) == 2
-    assert "name a FILE, a URL or a --context" in capsys.readouterr().err

@@ -41,7 +41,7 @@ GROUPS: Final = {
     },
     "Kafka Connect": {
         "worker": Command("worker", "run MirrorMaker's connectors behind Connect's REST API"),
-        "connectors": Command("connectors.command", "list, configure, stop … connectors of any worker"),
+        "connectors": Command("connectors.command", "list, put, pause, restart … connectors of any worker"),
         "deploy": Command("deploy", "run a mirror's three connectors, by their files"),
         "redeploy": Command("deploy", "remove a mirror's connectors, and run them again"),
         "undeploy": Command("deploy", "remove a mirror's connectors"),

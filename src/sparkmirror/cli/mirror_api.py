@@ -6,7 +6,7 @@ from contextlib import closing
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from sparkmirror.cli.contexts import access_of
+from sparkmirror.cli.rest_access import access_of
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
@@ -130,9 +130,8 @@ def wanted_flows(api: MirrorApi, url: str, wanted: Sequence[str] | None) -> list
 
 
 def rest_of(arguments: argparse.Namespace, url: str | None) -> "closing[ConnectRest]":
-    """A client of that URL, or of the context that is named. Raises ConfigError."""
-    named = argparse.Namespace(url=url, context=arguments.context)
-    return closing(ConnectRest(access_of(named)))
+    """A client of that URL, with the credentials that were given. Raises ConfigError."""
+    return closing(ConnectRest(access_of(arguments, url)))
 
 
 class _Answer(NamedTuple):

@@ -27,11 +27,6 @@ class TaskId(TypedDict):
     task: int
 
 
-class TaskInfo(TypedDict):
-    id: TaskId
-    config: dict[str, str]
-
-
 class ConnectorInfo(TypedDict):
     name: str
     config: dict[str, str]
@@ -44,13 +39,6 @@ class Expanded(TypedDict):
 
     status: ConnectorStateInfo
     info: ConnectorInfo
-
-
-class PartitionOffset(TypedDict):
-    """None as the offset removes it."""
-
-    partition: dict[str, Any]
-    offset: dict[str, Any] | None
 
 
 class ValidatedValue(TypedDict):
@@ -70,9 +58,3 @@ class ConfigInfos(TypedDict):
     name: str
     error_count: int
     configs: list[ValidatedConfig]
-
-
-class LoggerLevel(TypedDict):
-    level: str | None
-    last_modified: NotRequired[int | None]
-    """In ms since the epoch."""

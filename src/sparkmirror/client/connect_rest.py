@@ -1,4 +1,4 @@
-"""Sends requests to any Connect REST API, Java's included: a method for each of its endpoints.
+"""Sends requests to any Connect REST API, Java's included.
 
 Responses are returned unchanged, after a check of their shape. Requests that a worker refuses because of a
 rebalance are retried, for a minute by default.
@@ -9,7 +9,7 @@ import json
 import random
 import re
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from pathlib import Path
@@ -31,9 +31,6 @@ from sparkmirror.client.connect_objects import (
     ConnectorInfo,
     ConnectorStateInfo,
     Expanded,
-    LoggerLevel,
-    PartitionOffset,
-    TaskInfo,
 )
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError
@@ -45,7 +42,6 @@ _RETRY_TIMEOUT_S: Final = 60.0
 _BACKOFF: Final = Backoff(0.25, 3.0)
 _EXPECTED_REBALANCE: Final = "rebalance is expected"
 """Java's workers respond with 500 to some requests while a rebalance is due."""
-_EXISTS: Final = "already exists"
 _JSON: Final = "application/json"
 _AMBIGUOUS: Final = re.compile("%(?:2F|5C|25|2E|[01].|7F)")
 """Jetty refuses such a path before Connect handles it."""
@@ -126,22 +122,15 @@ class ConnectRest:
     def close(self) -> None:
         self._http.clear()
 
-    # connectors
-
     def connectors(self) -> list[str]:
         return self._list("/connectors")
 
     def expanded(self) -> dict[str, Expanded]:
         """Status and info of all connectors with a status; a new one has none for a moment."""
-        found = self._send("GET", "/connectors?expand=status&expand=info").content
-        if isinstance(found, list):  # a worker before 2.3 (KIP-465)
-            return {name: {"status": self.status(name), "info": self.info(name)} for name in found}
-        for each in self._shaped(found, dict).values():
+        found = self._dict("GET", "/connectors?expand=status&expand=info")
+        for each in found.values():
             self._status(self._shaped(each, dict).get("status"))
         return cast("dict[str, Expanded]", found)
-
-    def info(self, name: str) -> ConnectorInfo:
-        return cast("ConnectorInfo", self._dict("GET", _connector(name)))
 
     def config(self, name: str) -> dict[str, str]:
         return self._dict("GET", f"{_connector(name)}/config")
@@ -149,21 +138,10 @@ class ConnectRest:
     def status(self, name: str) -> ConnectorStateInfo:
         return self._status(self._send("GET", f"{_connector(name)}/status").content)
 
-    def create(self, name: str, config: Mapping[str, str], initial_state: str | None = None) -> ConnectorInfo:
-        """`initial_state` is RUNNING, PAUSED or STOPPED (KIP-980)."""
-        body: dict[str, Any] = {"name": name, "config": dict(config)}
-        if initial_state is not None:
-            body["initial_state"] = initial_state
-        return cast("ConnectorInfo", self._dict("POST", "/connectors", body))
-
     def put(self, name: str, config: Mapping[str, str]) -> tuple[bool, ConnectorInfo]:
         """Return whether the connector was created, and its present state."""
         answer = self._send("PUT", f"{_connector(name)}/config", dict(config))
         return answer.status == HTTPStatus.CREATED, cast("ConnectorInfo", self._shaped(answer.content, dict))
-
-    def patch(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
-        """None removes a setting (KIP-477)."""
-        return cast("ConnectorInfo", self._dict("PATCH", f"{_connector(name)}/config", dict(changes)))
 
     def delete(self, name: str) -> None:
         self._send("DELETE", _connector(name))
@@ -174,40 +152,11 @@ class ConnectRest:
     def resume(self, name: str) -> None:
         self._send("PUT", f"{_connector(name)}/resume")
 
-    def stop(self, name: str) -> None:
-        self._send("PUT", f"{_connector(name)}/stop")
-
     def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> None:
         """KIP-745. Without `include_tasks`, the tasks keep running."""
         flags = {"includeTasks": include_tasks, "onlyFailed": only_failed}
         query = urlencode({flag: "true" for flag, is_set in flags.items() if is_set})
         self._send("POST", f"{_connector(name)}/restart{'?' if query else ''}{query}")
-
-    def tasks(self, name: str) -> list[TaskInfo]:
-        return self._list(f"{_connector(name)}/tasks")
-
-    def restart_task(self, name: str, task: int) -> None:
-        self._send("POST", f"{_connector(name)}/tasks/{task}/restart")
-
-    def topics(self, name: str) -> list[str]:
-        """The topics that it has used (KIP-558)."""
-        found = self._dict("GET", f"{_connector(name)}/topics").get(name)
-        return self._shaped(self._shaped(found, dict).get("topics"), list)
-
-    def reset_topics(self, name: str) -> None:
-        self._send("PUT", f"{_connector(name)}/topics/reset")
-
-    def offsets(self, name: str) -> list[PartitionOffset]:
-        """KIP-875."""
-        return self._shaped(self._dict("GET", f"{_connector(name)}/offsets").get("offsets"), list)
-
-    def alter_offsets(self, name: str, offsets: Sequence[PartitionOffset]) -> str:
-        """Return the worker's message. The connector must be STOPPED."""
-        return self._message("PATCH", f"{_connector(name)}/offsets", {"offsets": list(offsets)})
-
-    def reset_offsets(self, name: str) -> str:
-        """Return the worker's message. The connector must be STOPPED."""
-        return self._message("DELETE", f"{_connector(name)}/offsets")
 
     def plan(self, name: str) -> dict[str, Any]:
         """The plan of a MirrorSourceConnector; only sparkmirror's workers have this endpoint."""
@@ -217,41 +166,15 @@ class ConnectRest:
         """What a mirror does now; only sparkmirror has this endpoint, also where it serves no Connect."""
         return self._dict("GET", f"/mirror?{urlencode(parameters)}")
 
-    # plugins
-
-    def plugins(self, *, connectors_only: bool = True) -> list[dict[str, str]]:
-        return self._list(f"/connector-plugins?connectorsOnly={str(connectors_only).lower()}")
-
-    def plugin_config(self, plugin: str) -> list[dict[str, Any]]:
-        return self._list(f"/connector-plugins/{_quoted(plugin)}/config")
-
     def validate(self, plugin: str, config: Mapping[str, str]) -> ConfigInfos:
         path = f"/connector-plugins/{_quoted(plugin)}/config/validate"
         return cast("ConfigInfos", self._dict("PUT", path, dict(config)))
-
-    # loggers
-
-    def loggers(self) -> dict[str, LoggerLevel]:
-        return self._dict("GET", "/admin/loggers")
-
-    def logger(self, name: str) -> LoggerLevel:
-        return cast("LoggerLevel", self._dict("GET", f"/admin/loggers/{_quoted(name)}"))
-
-    def set_log_level(self, name: str, level: str, scope: str) -> list[str]:
-        """Return the changed loggers; none are returned for the scope `cluster` (KIP-976)."""
-        path = f"/admin/loggers/{_quoted(name)}?{urlencode({'scope': scope})}"
-        return self._shaped(self._send("PUT", path, {"level": level}).content or [], list)
-
-    # sending
 
     def _list(self, path: str) -> list[Any]:
         return self._shaped(self._send("GET", path).content, list)
 
     def _dict(self, method: str, path: str, body: object = None) -> dict[str, Any]:
         return self._shaped(self._send(method, path, body).content, dict)
-
-    def _message(self, method: str, path: str, body: object = None) -> str:
-        return str(self._dict(method, path, body).get("message", ""))
 
     def _status(self, found: object) -> ConnectorStateInfo:
         status = self._shaped(found, dict)
@@ -335,10 +258,8 @@ def _authorization(access: Access) -> dict[str, str]:
 
 
 def _refusal(status: int, message: str) -> ConnectRefusedError:
-    is_busy = (
-        status == HTTPStatus.SERVICE_UNAVAILABLE
-        or (status == HTTPStatus.CONFLICT and _EXISTS not in message)
-        or (status == HTTPStatus.INTERNAL_SERVER_ERROR and _EXPECTED_REBALANCE in message)
+    is_busy = status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.CONFLICT) or (
+        status == HTTPStatus.INTERNAL_SERVER_ERROR and _EXPECTED_REBALANCE in message
     )
     return ConnectBusyError(status, message) if is_busy else ConnectRefusedError(status, message)
 
@@ -355,7 +276,7 @@ def _error_message(body: bytes) -> str:
 def _guess(status: int, path: str) -> str:
     """The likely cause of an error without a message."""
     if status in (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN):
-        return "a user and a password are required, or other ones: `sparkmirror connectors contexts --help`"
+        return "a login is required, or another one: --user and --password-file, or --token-file"
     if status == HTTPStatus.BAD_REQUEST and _AMBIGUOUS.search(path):
         return "Java's workers accept no names with / \\ % or control characters, nor names of dots"
     return ""
@@ -383,7 +304,7 @@ def _cause(error: Exception) -> str:
         case ReadTimeoutError():
             return f"no response within {_READ_TIMEOUT_S:g} s; the request may have been executed"
         case SSLError():
-            return f"TLS fails: {error}; does the context name the right ca, cert and key?"
+            return f"TLS fails: {error}; are --ca, --cert and --key the right ones?"
         case _:
             return (
                 f"the connection broke: {error}; the request may have been executed. Does the URL begin"

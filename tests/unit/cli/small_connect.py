@@ -51,7 +51,7 @@ class SmallConnect:
         return [f"{asked.method} {asked.path}" for asked in changing if not asked.path.endswith("/validate")]
 
     def _answer(self, asked: Asked) -> HTTPResponse:
-        found = re.fullmatch(r"/connectors/([^/]+)(/\w+)?", asked.path)
+        found = re.fullmatch(r"/connectors/([^/?]+)(/\w+)?(\?.*)?", asked.path)
         if found is None:
             return self._validated(asked.body)
         name, what = unquote(found[1]), found[2] or ""
@@ -64,7 +64,7 @@ class SmallConnect:
                 return answer(200, self.configs[name])
             case "GET", "/status":
                 return answer(200, self.status(name))
-            case "POST", "/restart":
+            case ("POST", "/restart") | ("PUT", "/pause" | "/resume"):
                 pass
             case "DELETE", _:
                 del self.configs[name], self.states[name]

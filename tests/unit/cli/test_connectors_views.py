@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from sparkmirror.cli.commands.connectors.queries import cause, status_view
+from sparkmirror.cli.commands.connectors.command import cause, status_view
 from sparkmirror.cli.commands.connectors.views import View, show
 from sparkmirror.cli.commands.connectors.watch import Changes
 from sparkmirror.client.connect_objects import ConnectorStateInfo

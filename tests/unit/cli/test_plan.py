@@ -109,7 +109,6 @@ def test_flows_that_only_emit_heartbeats_are_named_so() -> None:
         (["a", "b"], "one FILE is required"),
         (["nowhere.properties"], "nowhere.properties"),
         (["x.json", "--worker", "nowhere.properties"], "nowhere.properties"),
-        (["--context", "nobody"], "nobody"),
     ],
 )
 def test_unusable_input_ends_with_2(

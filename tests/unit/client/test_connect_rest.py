@@ -87,7 +87,6 @@ def test_retries_of_a_busy_worker_end_after_a_minute() -> None:
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        (refusal(409, "Connector msc already exists"), "409 Conflict: Connector msc already exists"),
         (refusal(404, "Connector msc not found"), "404 Not Found: Connector msc not found"),
         (refusal(500, "Request timed out"), "500 Internal Server Error: Request timed out"),
         (raw(502, b"<html>a proxy's page"), "502 Bad Gateway"),
@@ -98,13 +97,13 @@ def test_retries_of_a_busy_worker_end_after_a_minute() -> None:
 def test_a_refusal_is_raised_with_status_and_message_and_not_retried(given: HTTPResponse, said: str) -> None:
     http = in_turn(given)
     with pytest.raises(ConnectRefusedError) as caught:
-        rest(http).create("msc", {})
+        rest(http).put("msc", {})
     assert str(caught.value) == said
     assert caught.value.status == given.status
 
 
 def test_an_error_without_a_message_gets_a_likely_cause() -> None:
-    with pytest.raises(ConnectRefusedError, match=r"^401 Unauthorized: .*contexts --help"):
+    with pytest.raises(ConnectRefusedError, match=r"^401 Unauthorized: .*--password-file, or --token-file"):
         rest(in_turn(raw(401, b""))).connectors()
     with pytest.raises(ConnectRefusedError, match=r"^400 Bad Request: Java's workers accept no names with /"):
         rest(in_turn(raw(400, b"<html>"))).status("a/b")
@@ -117,7 +116,10 @@ def test_an_error_without_a_message_gets_a_likely_cause() -> None:
         (NameResolutionError("connect", HTTPConnection("connect"), OSError()), "unknown host"),  # type: ignore[arg-type] # a gaierror is one
         (ConnectTimeoutError(), "no connection within 5 s; check the URL"),
         (ReadTimeoutError(HTTPConnectionPool("connect"), "/", ""), "no response within 95 s"),
-        (SSLError("self-signed certificate"), "self-signed certificate; does the context name the right ca"),
+        (
+            SSLError("self-signed certificate"),
+            "self-signed certificate; are --ca, --cert and --key the right",
+        ),
         (ProtocolError("Connection aborted."), "the request may have been executed"),
     ],
 )
@@ -161,13 +163,6 @@ def test_a_password_is_sent_in_the_header_and_shown_nowhere() -> None:
     assert "pässword" not in repr(access)
 
 
-def test_workers_without_expand_get_a_request_for_each_connector() -> None:
-    info = {"name": "msc", "config": {}, "tasks": []}
-    http = in_turn(answer(200, ["msc"]), answer(200, STATUS), answer(200, info))
-    found: object = rest(http).expanded()
-    assert found == {"msc": {"status": STATUS, "info": info}}
-
-
 def test_a_restart_sends_only_the_flags_that_are_set() -> None:
     http = in_turn(answer(204), answer(202, STATUS))
     rest(http).restart("msc")
@@ -178,18 +173,13 @@ def test_a_restart_sends_only_the_flags_that_are_set() -> None:
     ]
 
 
-def test_bodies_have_the_shape_of_connect() -> None:
-    offset = {"partition": {"cluster": "us", "topic": "ö", "partition": 0}, "offset": None}
-    http = in_turn(answer(201, {"name": "msc"}), answer(200, {"message": "altered"}), answer(204))
-    assert rest(http).create("msc", {"topics": "ö"}, "STOPPED")["name"] == "msc"
-    assert rest(http).alter_offsets("msc", [offset]) == "altered"  # type: ignore[list-item] # as read from JSON
-    assert rest(http).set_log_level("root", "WARN", "cluster") == []
-    assert [(asked.method, asked.path, asked.body) for asked in http.asked] == [
-        ("POST", "/connectors", {"name": "msc", "config": {"topics": "ö"}, "initial_state": "STOPPED"}),
-        ("PATCH", "/connectors/msc/offsets", {"offsets": [offset]}),
-        ("PUT", "/admin/loggers/root?scope=cluster", {"level": "WARN"}),
-    ]
-    assert http.asked[0].headers["Content-Type"] == "application/json"
+def test_a_put_sends_the_settings_as_json() -> None:
+    http = in_turn(answer(201, {"name": "msc"}))
+    is_new, info = rest(http).put("msc", {"topics": "ö"})
+    assert (is_new, info["name"]) == (True, "msc")
+    (asked,) = http.asked
+    assert (asked.method, asked.path, asked.body) == ("PUT", "/connectors/msc/config", {"topics": "ö"})
+    assert asked.headers["Content-Type"] == "application/json"
 
 
 def test_tls_uses_the_configured_certificates() -> None:

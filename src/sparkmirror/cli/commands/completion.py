@@ -49,39 +49,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.set_defaults(run=lambda arguments: _print(arguments.shell, subparsers))
 
 
-_NAMES: Final = {"context": "_sparkmirror_contexts"}
-"""Arguments whose values can be listed quickly, each with the function that does."""
-_CONTEXTS: Final = {
-    "bash": """
-_sparkmirror_contexts() {
-    local names
-    names=$(sparkmirror connectors contexts 2> /dev/null | awk 'NR > 1 { print $(NF - 1) }')
-    compgen -W "$names" -- "$1"
-}
-""",
-    "zsh": """
-_sparkmirror_contexts() {
-    local -a names
-    names=(${(f)"$(sparkmirror connectors contexts 2> /dev/null | awk 'NR > 1 { print $(NF - 1) }')"})
-    compadd -a names
-}
-""",
-}
-
-
 def _print(shell: str, commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> int:
     root = argparse.ArgumentParser(prog="sparkmirror")
     root.add_argument("--version", action="version", help="print the version")
     root._add_action(commands)  # noqa: SLF001 - argparse has no other way to reuse a parser's commands
     for parser in _described(commands):
         for action in parser._actions:  # noqa: SLF001 - nor to list its arguments
-            if action.dest in _NAMES:
-                action.complete = {shell: _NAMES[action.dest]}  # type: ignore[attr-defined]  # as below
-            elif shell == "zsh" and action.nargs != 0 and not action.choices:
+            if shell == "zsh" and action.nargs != 0 and not action.choices:
                 action.complete = shtab.FILE  # type: ignore[attr-defined]  # shtab's way to ask for files
-    sys.stdout.write(
-        shtab.complete(root, shell, preamble=_CONTEXTS[shell]) + (_BASH_ENTRY if shell == "bash" else "")
-    )
+    sys.stdout.write(shtab.complete(root, shell) + (_BASH_ENTRY if shell == "bash" else ""))
     return 0
 
 

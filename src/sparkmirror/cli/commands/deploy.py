@@ -11,10 +11,9 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sparkmirror.cli.arguments import not_empty
-from sparkmirror.cli.commands.connectors.changes import print_result
+from sparkmirror.cli.arguments import not_empty, positive
+from sparkmirror.cli.commands.connectors.command import cause, status_view
 from sparkmirror.cli.commands.connectors.input_files import read_file
-from sparkmirror.cli.commands.connectors.queries import status_view
 from sparkmirror.cli.commands.connectors.rest_commands import (
     DONE,
     REFUSED,
@@ -24,7 +23,7 @@ from sparkmirror.cli.commands.connectors.rest_commands import (
     print_line,
 )
 from sparkmirror.cli.commands.connectors.views import View, show
-from sparkmirror.cli.commands.connectors.wait import GONE, StateWait, add_timeout_argument, status_of
+from sparkmirror.cli.commands.connectors.wait import GONE, StateWait, WaitResult, status_of
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
@@ -134,7 +133,9 @@ def _add(
     parser = add_rest_command(subparsers, verb)
     parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
     parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
-    add_timeout_argument(parser)
+    parser.add_argument(
+        "--timeout", type=positive, default=60, metavar="SECONDS", help="how long to wait (%(default)s)"
+    )
     return parser
 
 
@@ -204,7 +205,7 @@ def _read(connector: _Connector) -> _Wanted:
         raise ConfigError(str(connector.file), None, f"is of {given.name}, not of {connector.name}")
     if not given.config.get("connector.class"):
         raise ConfigError(str(connector.file), None, "has no connector.class")
-    return _Wanted(connector, given.texts())
+    return _Wanted(connector, given.config)
 
 
 def _put_all(connect: ConnectRest, arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
@@ -215,7 +216,7 @@ def _put_all(connect: ConnectRest, arguments: argparse.Namespace, wanted: Sequen
         for each, ending in zip(deployed, results, strict=True):
             _print_state(each, ending.status)
             if ending.why is not None:
-                codes.append(print_result(ending))
+                codes.append(_print_failure(ending))
     return max(codes)
 
 
@@ -241,7 +242,7 @@ def _remove_all(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     connectors = _connectors(arguments.cluster)
     codes = [_remove(connect, each) for each in connectors]
     results = StateWait(connect, GONE, arguments.timeout).results([each.name for each in connectors])
-    return max(codes + [print_result(ending) for ending in results if ending.why is not None])
+    return max(codes + [_print_failure(ending) for ending in results if ending.why is not None])
 
 
 def _remove(connect: ConnectRest, connector: _Connector) -> int:
@@ -303,3 +304,13 @@ def _print_state(connector: _Connector, status: ConnectorStateInfo | None) -> No
     """In the format of `jq .connector.state`, which scripts parse."""
     state = None if status is None else status["connector"]["state"]
     print_line(f"{connector.part.in_states} connector: {json.dumps(state)}")
+
+
+def _print_failure(result: WaitResult) -> int:
+    """Print why a connector isn't in the wanted state, with the causes; returns the exit code."""
+    print_error(result.name, result.why)
+    if result.status is not None:
+        for found in (result.status["connector"], *result.status["tasks"]):
+            if found.get("trace"):
+                print_error(result.name, cause(found["trace"]))
+    return REFUSED

@@ -13,11 +13,11 @@ from typing import Any, Final, Protocol
 from rich.console import Console
 
 from sparkmirror.cli.arguments import not_empty, not_negative, positive
-from sparkmirror.cli.contexts import is_url
 from sparkmirror.cli.mirror_api import MirrorApi, UrlLagReader, rest_of, wanted_flows
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.reachability import clusters_of, require_clusters
+from sparkmirror.cli.rest_access import add_login_arguments, is_url
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.client.connect_rest import ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
@@ -42,7 +42,7 @@ Of a FILE, by the offsets of both clusters: of this mirror or Java's, which may 
 stores a position once a second, Java once a minute (offset.flush.interval.ms): what it has copied since
 counts as missing. Topics that are promoted (sparkmirror promote) have no lag, and are named.
 
-Of a URL or a context, as the mirror that runs there says it: a worker, `run --http` or `watch`. It needs no
+Of a URL, as the mirror that runs there says it: a worker, `run --http` or `watch`. It needs no
 access to Kafka, and is as of the last second.
 
 examples:
@@ -51,7 +51,7 @@ examples:
   sparkmirror lag mm2.properties --wait --max-records 100 --timeout 600 && echo caught up
   sparkmirror lag mm2.properties --max-seconds 0            1 while a single record is missing
   sparkmirror lag http://mirror-host:8080 --wait
-  sparkmirror lag --context prod                            see `sparkmirror connectors contexts --help`
+  sparkmirror lag https://mirror-host:8080 --user ops --password-file ops.txt
 """
 
 
@@ -67,9 +67,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=_HELP,
     )
     parser.add_argument(
-        "of", nargs="?", type=not_empty, metavar="FILE | URL", help="the mirror's mm2.properties, or its URL"
+        "of", type=not_empty, metavar="FILE | URL", help="the mirror's mm2.properties, or its URL"
     )
-    parser.add_argument("--context", metavar="NAME", help="a URL with credentials, of contexts.yaml")
+    add_login_arguments(parser)
     add_flow_argument(parser)
     parser.add_argument(
         "--topic",
@@ -103,13 +103,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    if (arguments.of is None) == (arguments.context is None):
-        sys.stderr.write("sparkmirror lag: name a FILE, a URL or a --context\n")
-        return _UNKNOWN
     try:
         topics = compile_list(arguments.topics, "--topic").fullmatch if arguments.topics else _any
         with ExitStack() as opened:
-            if arguments.context is not None or is_url(arguments.of):
+            if is_url(arguments.of):
                 readers = _of_url(opened, arguments, topics)
             else:
                 readers = _of_file(opened, arguments, topics)

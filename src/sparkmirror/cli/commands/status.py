@@ -16,14 +16,14 @@ from sparkmirror.cli.commands.connectors.rest_commands import run as ask_worker
 from sparkmirror.cli.commands.connectors.views import add_output_argument
 from sparkmirror.cli.commands.connectors.watch import add_watch_arguments
 from sparkmirror.cli.commands.deploy import show_status
-from sparkmirror.cli.contexts import connected, is_url
+from sparkmirror.cli.rest_access import connected, is_url
 
 _HELP: Final = """\
 Of a FILE, an mm2.properties or a Strimzi resource: how its mirror is, on whatever machine it runs, Java's
 included: each topic's lag, partitions that fail, the last heartbeat, the process, groups with checkpoints. It
 is told from Kafka alone, and changes nothing.
 
-Of a URL, or without any name of --url or --context: the same as the mirror that runs there says it: a worker,
+Of a URL, or without any name of --url: the same as the mirror that runs there says it: a worker,
 `run --http` or `watch`.
 
 Of a CLUSTER, a name that is no file: the states of the connectors mm2-cpc-CLUSTER, mm2-hbc-CLUSTER and
@@ -43,7 +43,7 @@ examples:
   sparkmirror status mm2.properties --watch
   sparkmirror status mm2.properties --flow 'us-west->us-east' -o json
   sparkmirror status http://mirror-host:8080
-  sparkmirror status --context prod --watch
+  sparkmirror status https://mirror-host:8080 --user ops --password-file ops.txt --watch
   sparkmirror status source-0                       the connectors of `sparkmirror deploy source-0`
 """
 
@@ -86,7 +86,7 @@ def _of_url(arguments: argparse.Namespace) -> int:
 
     if arguments.cluster is None:
         return seen_status.run(arguments, arguments.url)
-    if arguments.url is not None or arguments.context is not None:
-        print_error(arguments.prog, "name the URL once: as an argument, by --url, or by --context")
+    if arguments.url is not None:
+        print_error(arguments.prog, "name the URL once: as an argument, or by --url")
         return NOT_SENT
     return seen_status.run(arguments, arguments.cluster)

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from typing import Final, NamedTuple
 
-from sparkmirror.cli.contexts import add_access_arguments, connected
+from sparkmirror.cli.rest_access import add_access_arguments, connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable

@@ -1,14 +1,12 @@
-"""Implements `--wait`: waits until connectors have the wanted state, or have settled in another one.
+"""Waits until connectors have the wanted state, or have settled in another one.
 
 Connect responds before it acts, so a status may be outdated: a state counts once it has lasted for a moment.
 """
 
-import argparse
 from collections.abc import Collection
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
-from sparkmirror.cli.arguments import positive
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 
@@ -67,17 +65,6 @@ class StateWait:
             if len(results) == len(names):
                 return [results[name] for name in names]
             self._connect.sleep(_POLL_S)
-
-
-def add_wait_arguments(parser: argparse.ArgumentParser, until: str) -> None:
-    parser.add_argument("--wait", action="store_true", help=f"until {until}")
-    add_timeout_argument(parser)
-
-
-def add_timeout_argument(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--timeout", type=positive, default=60, metavar="SECONDS", help="how long to wait (%(default)s)"
-    )
 
 
 def status_of(connect: ConnectRest, name: str) -> ConnectorStateInfo | None:

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.commands.connectors.input_files import read_file
-from sparkmirror.cli.contexts import add_access_arguments, connected
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
+from sparkmirror.cli.rest_access import add_access_arguments, connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
@@ -76,8 +76,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "names",
         nargs="*",
         metavar="FILE | NAME",
-        help="an mm2.properties, a Strimzi resource, or a connector's JSON (with --worker); with --url or "
-        "--context, names of connectors (default: every MirrorSourceConnector)",
+        help="an mm2.properties, a Strimzi resource, or a connector's JSON (with --worker); with --url, "
+        "names of connectors (default: every MirrorSourceConnector)",
     )
     add_access_arguments(parser)
     parser.add_argument(
@@ -138,14 +138,14 @@ def _exit_code(planned: Planned, arguments: argparse.Namespace) -> int:
 
 
 def _planned(arguments: argparse.Namespace) -> Planned:
-    if arguments.url is not None or arguments.context is not None:
+    if arguments.url is not None:
         with connected(arguments) as connect:
             return Planned(_of_worker(connect, arguments.names))
     if len(arguments.names) != 1:
         hint = ""
         if not arguments.names and arguments.clusters and Path(arguments.clusters[-1]).is_file():
             hint = f": put {arguments.clusters[-1]} before --clusters"
-        raise SparkmirrorError(f"one FILE is required, or --url, or --context{hint}")
+        raise SparkmirrorError(f"one FILE is required, or --url{hint}")
     file = Path(arguments.names[0])
     rate = None if arguments.rate is None else Rate(arguments.rate, "--rate")
     if arguments.worker is not None:
@@ -181,7 +181,7 @@ def _of_file(file: Path, into_clusters: Sequence[str] | None, rate: Rate | None)
 def plan_of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
     worker_config = worker_file(read_properties(worker), os.environ)
     given = read_file(file)
-    config = {**given.texts(), **({} if given.name is None else {"name": given.name})}
+    config = {**given.config, **({} if given.name is None else {"name": given.name})}
     return plan_source(
         *ConnectorSettings(worker_config.properties, worker_config.settings, os.environ).source(config), rate
     )

@@ -11,10 +11,10 @@ from typing import Final
 
 from sparkmirror import __version__
 from sparkmirror.cli.arguments import not_empty
-from sparkmirror.cli.contexts import is_url
 from sparkmirror.cli.mirror_api import Json, MirrorApi, rest_of
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
+from sparkmirror.cli.rest_access import add_login_arguments, is_url
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.extras import how_to_install
 from sparkmirror.domain.printable import printable
@@ -28,16 +28,16 @@ _FAILED: Final = 2
 
 _HELP: Final = """\
 Shows topics, partitions, consumer groups and events of a mirror, the worst
-first, anew each second: of a URL (a worker, `run --http`, `watch`) or a context
-as the mirror says it, of a FILE from Kafka alone, Java's mirrors included, every
-5 s. Changes nothing.
+first, again each second: of a URL (a worker, `run --http`, `watch`) as the mirror
+says it, of a FILE from Kafka alone, Java's mirrors included, every 5 s. Changes
+nothing.
 
 keys: t topics, p partitions, g groups, e events, f the next flow, s sort by the
 next column, r reverse, / filter, Escape no filter, q quit
 
 examples:
   sparkmirror top http://mirror-host:8080
-  sparkmirror top --context prod
+  sparkmirror top https://mirror-host:8080 --user ops --password-file ops.txt
   sparkmirror top mm2.properties
 
 needs textual: pip install '.[top]' where you installed sparkmirror from
@@ -47,9 +47,9 @@ needs textual: pip install '.[top]' where you installed sparkmirror from
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser("top", description=_HELP)
     parser.add_argument(
-        "of", nargs="?", type=not_empty, metavar="FILE | URL", help="the mirror's mm2.properties, or its URL"
+        "of", type=not_empty, metavar="FILE | URL", help="the mirror's mm2.properties, or its URL"
     )
-    parser.add_argument("--context", metavar="NAME", help="a URL with credentials, of contexts.yaml")
+    add_login_arguments(parser)
     parser.set_defaults(run=run)
 
 
@@ -63,15 +63,13 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    if (arguments.of is None) == (arguments.context is None):
-        raise SparkmirrorError("name a FILE, a URL or a --context")
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise SparkmirrorError("needs a terminal; `sparkmirror status` and `lag` print to files and pipes")
     try:
         from sparkmirror.cli.commands.top.app import TopApp  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise SparkmirrorError(f"needs {error.name}: {how_to_install('top')}") from error
-    if arguments.context is None and not is_url(arguments.of):
+    if not is_url(arguments.of):
         with _watching(Path(arguments.of)) as ask:
             TopApp(ask.asked).run()
     else:
