@@ -18,6 +18,7 @@ class Tier(Enum):
 
 FOLDERS: Final = {
     "unit": Tier.CHECK,
+    "rest": Tier.CHECK,
     "model": Tier.TEST,
     "contract": Tier.TEST,
 }
@@ -46,16 +47,8 @@ EXCEPTIONS: Final = {
     "system/test_group_offset_sync.py": Tier.TEST,
     "system/test_life.py": Tier.TEST,
     "system/test_metrics.py": Tier.TEST,
-    "system/test_mirror_by_url.py": Tier.TEST,
-    "system/test_mirror_pages.py": Tier.TEST,
-    "system/test_page_actions.py": Tier.TEST,
     "system/test_plan.py": Tier.TEST,
     "system/test_plan.py::test_plan_after_a_mirror": Tier.ALL,
-    "system/test_rest_server.py": Tier.TEST,
-    "system/test_rest_bad_input.py": Tier.TEST,
-    "system/test_rest_clients.py": Tier.TEST,
-    "system/test_rest_logins.py": Tier.TEST,
-    "system/test_rest_stores.py": Tier.TEST,
     "system/test_verify.py": Tier.TEST,
     "system/test_verify.py::test_only_new_records": Tier.ALL,
     "system/test_worker.py": Tier.TEST,
@@ -63,6 +56,7 @@ EXCEPTIONS: Final = {
     "contract/test_class_archive.py": Tier.ALL,
     "contract/test_clusters.py": Tier.ALL,
     "contract/test_far_away.py": Tier.ALL,
+    "rest/test_occupying_bodies.py": Tier.ALL,
     "spark/test_assignment.py": Tier.ALL,
     "system/test_active_active.py": Tier.ALL,
     "system/test_cycle_detection.py": Tier.ALL,

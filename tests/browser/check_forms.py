@@ -18,8 +18,8 @@ from tests.browser.chromium import chromium
 from tests.support.flow_plans import PLAN
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import SOURCE, everything
+from tests.support.rest_logins import CONFIG
 from tests.support.rest_serving import serving, settings
-from tests.system.test_rest_logins import CONFIG
 
 FLOW: Final = "flow=a-%3Eb"
 

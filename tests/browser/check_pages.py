@@ -32,8 +32,8 @@ from tests.browser.pictures import Pictures
 from tests.support.flow_plans import PLAN
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import SOURCE, behind, everything, look, source
+from tests.support.rest_logins import CONFIG
 from tests.support.rest_serving import serving, settings
-from tests.system.test_rest_logins import CONFIG
 
 AXE: Final = "axe-core@4.14.1"
 PAGES: Final = {

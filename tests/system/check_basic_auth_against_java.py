@@ -20,10 +20,10 @@ from sparkmirror.java.find_java import find_java
 from sparkmirror.java.ivy import Ivy, Module
 from sparkmirror.java.jars import KAFKA_VERSION
 from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_requests import Request, ask
 from tests.support.rest_serving import serving, settings
 from tests.support.waiting import await_value
 from tests.system.java_mm2 import JavaProcess, java_command
-from tests.system.rest_requests import Request, ask
 
 STARTS_WITHIN_S: Final = 240.0
 NAME: Final = "connect-basic-auth-extension"

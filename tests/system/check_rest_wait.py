@@ -15,6 +15,8 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters import LocalCluster
+from tests.support.occupying_bodies import JSON, occupying_requests
+from tests.support.rest_requests import Request, ask
 from tests.system.connect_node import (
     HEARTBEAT,
     ConnectNode,
@@ -22,9 +24,7 @@ from tests.system.connect_node import (
     group_properties,
     running_nodes,
 )
-from tests.system.occupying_bodies import JSON, occupying_requests
 from tests.system.other_clients import share, waits
-from tests.system.rest_requests import Request, ask
 
 ANSWERED_S: Final = 0.1
 LARGE: Final = 20

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from tests.system.rest_requests import (
+from tests.support.rest_requests import (
     Answer,
     Request,
     calm,

@@ -12,11 +12,11 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from tests.support.mirror import START_TIMEOUT_S
+from tests.support.rest_requests import Answer, Request, ask, ask_until
 from tests.support.waiting import await_value
 from tests.system.connect_node import group_properties, running_nodes
 from tests.system.java_mm2 import ConnectWorker, connect_worker
 from tests.system.rest_cases import Case, cases
-from tests.system.rest_requests import Answer, Request, ask, ask_until
 
 _CONVERTER: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 _CASES: Final = cases()

@@ -21,6 +21,9 @@ from tests.support.broker_data import (
     records,
     topics,
 )
+from tests.support.occupying_bodies import BODIES, JSON, occupying_requests
+from tests.support.page_forms import Page
+from tests.support.rest_requests import Request, ask
 from tests.support.waiting import await_value
 from tests.system.connect_node import (
     CHECKPOINT,
@@ -31,10 +34,7 @@ from tests.system.connect_node import (
     group_properties,
     running_nodes,
 )
-from tests.system.occupying_bodies import BODIES, JSON, occupying_requests
 from tests.system.other_clients import share, waits
-from tests.system.page_forms import Page
-from tests.system.rest_requests import Request, ask
 
 GROUP = "worker-test"
 TOPIC = "worker.orders"
@@ -320,7 +320,7 @@ def test_a_restarted_node_knows_its_connectors(
 def test_a_third_party_client_works(
     copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster]
 ) -> None:
-    """Some of kafka-connect-py; `test_rest_clients` has all of it with a herder without connectors."""
+    """Some of kafka-connect-py; `tests/rest/test_clients.py` has all of it, without connectors."""
     client = KafkaConnect(copying.url)
     one, two, both = "foreign-one", "foreign-two", "foreign-.*"
     beats = config(HEARTBEAT, clusters)

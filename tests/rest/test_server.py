@@ -18,9 +18,9 @@ from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.connect import ConnectError, Health
 from sparkmirror.domain.errors import ConfigError
 from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_requests import Answer, Request, ask
 from tests.support.rest_serving import TimeLimits, server, serving, settings
 from tests.support.waiting import await_value
-from tests.system.rest_requests import Answer, Request, ask
 
 WAIT_S: Final = 30.0
 JSON: Final = {"Content-Type": "application/json"}

@@ -20,10 +20,10 @@ from sparkmirror.view.making import Node
 from tests.support.flow_plans import PLAN
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import HOSTILE, SOURCE, look, source
+from tests.support.page_forms import Page
+from tests.support.rest_logins import CONFIG, MIA, MODULE, OPS
+from tests.support.rest_requests import Request, ask
 from tests.support.rest_serving import serving, settings
-from tests.system.page_forms import Page
-from tests.system.rest_requests import Request, ask
-from tests.system.test_rest_logins import CONFIG, MIA, MODULE, OPS
 
 FLOW: Final = "a->b"
 

@@ -24,8 +24,8 @@ from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import everything, look, source
+from tests.support.rest_requests import Answer, Request, ask
 from tests.support.rest_serving import TimeLimits, serving
-from tests.system.rest_requests import Answer, Request, ask
 
 FLOW: Final = "flow=a-%3Eb"
 PAGES: Final = ("/ui/", f"/ui/flow?{FLOW}", f"/ui/topic?{FLOW}&name=orders", f"/ui/groups?{FLOW}")

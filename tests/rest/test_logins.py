@@ -28,27 +28,15 @@ from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view import making
+from tests.rest.safe_answers import ask_any
 from tests.support.certificates import Identity, authority, issued
 from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_logins import CONFIG, MIA, MODULE, OPS, SECRET, basic
+from tests.support.rest_requests import Answer, Request, ask
 from tests.support.rest_serving import RealPlugins, server, serving
 from tests.support.tokens import AUDIENCE, ISSUER, jwks_file, token
-from tests.system.rest_requests import Answer, Request, ask
-from tests.system.safe_answers import ask_any
 
 ENDS_WITHIN_S: Final = 60.0
-SECRET: Final = "planted-s3cret"
-CONFIG: Final = {
-    "connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
-    "tasks.max": "1",
-    "source.cluster.alias": "a",
-    "target.cluster.alias": "b",
-    "source.cluster.bootstrap.servers": "a:1",
-    "target.cluster.bootstrap.servers": "b:1",
-    "target.cluster.sasl.jaas.config": f'a.B required username="u" password="{SECRET}";',
-    "target.cluster.ssl.keystore.password": SECRET,
-    "transforms.x.registry": f"https://user:{SECRET}@registry.example",
-}
-MODULE: Final = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
 
 
 @pytest.fixture
@@ -66,14 +54,6 @@ def users(tmp_path: Path) -> dict[str, str]:
 
 def rest(worker: dict[str, str], **environment: str) -> RestSettings:
     return rest_settings(Properties({"listeners": f"http://{HOST}:0"} | worker), environment)
-
-
-def basic(user: str, password: str) -> str:
-    return f"Basic {base64.b64encode(f'{user}:{password}'.encode()).decode()}"
-
-
-OPS: Final = basic("ops", "right")
-MIA: Final = basic("mia", "süß")
 
 
 def asked(url: str, verb: str, path: str, login: str | None = None, body: Any = None) -> Answer:

@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import Final, NoReturn
 from urllib.parse import urlsplit
 
-from tests.system.rest_requests import Answer, Request
+from tests.support.rest_requests import Answer, Request
 
 ANSWERED_S: Final = 30.0
 

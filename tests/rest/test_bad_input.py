@@ -16,9 +16,9 @@ import pytest
 from sparkmirror.connect.rest.connections import TimeoutProtocol
 from sparkmirror.connect.rest.request_bodies import BODY_BYTES_MAX
 from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_requests import Answer, Request, ask
 from tests.support.rest_serving import TimeLimits, serving
 from tests.support.waiting import await_value
-from tests.system.rest_requests import Answer, Request, ask
 
 JSON: Final = {"Content-Type": "application/json"}
 PUT: Final = b"PUT /connectors/x/config HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"

@@ -9,8 +9,8 @@ from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
 from sparkmirror.connect.rest.dispatch import Endpoint
 from tests.support.memory_herder import MemoryHerder
+from tests.support.rest_requests import Request
 from tests.support.rest_serving import RealPlugins, settings
-from tests.system.rest_requests import Request
 
 JSON: Final = {"Content-Type": "application/json"}
 VALIDATE: Final = "/connector-plugins/MirrorSourceConnector/config/validate"

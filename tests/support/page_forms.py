@@ -5,7 +5,7 @@ from html import unescape
 from urllib.parse import urlencode
 
 from tests.support.mirror_looks import SOURCE
-from tests.system.rest_requests import Answer, Request, ask
+from tests.support.rest_requests import Answer, Request, ask
 
 
 class Page:

@@ -22,13 +22,13 @@ from sparkmirror.connect.rest.authentication import READING
 from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view import making
+from tests.rest.any_requests import SECRET_FILE, VERBS, AnyRequests
+from tests.rest.safe_answers import ask_any, require_safe
 from tests.support import rest_serving
 from tests.support.memory_herder import MemoryHerder
+from tests.support.occupying_bodies import CONFIG
+from tests.support.rest_requests import Request
 from tests.support.rest_serving import RealPlugins, serving
-from tests.system.any_requests import SECRET_FILE, VERBS, AnyRequests
-from tests.system.occupying_bodies import CONFIG
-from tests.system.rest_requests import Request
-from tests.system.safe_answers import ask_any, require_safe
 
 CPU_S_MAX: Final = 1.0
 """Of this process, client and worker, for one request."""
