@@ -37,7 +37,7 @@ class Mode(Enum):
     DELETES = "`sync.topic.deletes=true`"
     PRESERVED = "`offsets.preserve=true`"
     BAD_BATCHES = "`on.bad.batch=skip`"
-    OTHER_NAMES = "`IdentityReplicationPolicy`, and others whose names don't show where a topic came from"
+    OTHER_NAMES = "`IdentityReplicationPolicy`, and policies like it"
     QUOTAS = "`sync.quotas=true`"
     USERS = "`sync.users`"
     OLD = "brokers before Kafka 2.8, and MSK with IAM"
@@ -132,7 +132,7 @@ def _of_source(source: str, target: str, topic: str, group: str) -> Iterator[Gra
     yield of(Who.SOURCE, Mode.QUOTAS, cluster, [Need.DESCRIBE_QUOTAS])
     yield of(Who.SOURCE, Mode.USERS, cluster, [Need.DESCRIBE_USERS])
     back = Resource(ResourceType.TOPIC, f"mm2-migrations.{target}.internal")
-    yield of(Who.COMMAND, Mode.FAILED_BACK, back, _STATE, "where the opposite flow goes on")
+    yield of(Who.COMMAND, Mode.FAILED_BACK, back, _STATE, "where the opposite flow continues")
     aside = Resource(ResourceType.TOPIC, "aside")
     yield of(Who.COMMAND, Mode.FAILED_BACK, aside, _STATE, "the topic of `--keep-aside`")
 
@@ -156,9 +156,9 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.SOURCE, default, own("offsets"), _CHECKED, "positions")
     yield of(Who.SOURCE, default, own("progress"), _STATE, "what tasks report")
     yield of(Who.SOURCE, default, own("attempts"), _CHECKED, "who writes a partition")
-    yield of(Who.SOURCE, default, own("events"), _BEAT, "what happens to the flow; missing, it is not kept")
+    yield of(Who.SOURCE, default, own("events"), _BEAT, "events; optional")
     fence = Resource(ResourceType.TRANSACTIONAL_ID, "sparkmirror-*")
-    yield of(Who.SOURCE, default, fence, [Need.TRANSACT], "fences attempts before")
+    yield of(Who.SOURCE, default, fence, [Need.TRANSACT], "fences earlier attempts")
     yield of(Who.SOURCE, default, cluster, [Need.ALTER_ACLS], _ACLS)
     yield of(Who.CHECKPOINT, default, Resource(ResourceType.TOPIC, f"{source}.checkpoints.internal"), _STATE)
     yield of(Who.HEARTBEAT, default, Resource(ResourceType.TOPIC, "heartbeats"), _BEAT)
@@ -175,7 +175,7 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.SOURCE, Mode.DELETES, remote, [Need.DELETE_TOPIC], "each mirrored topic")
     yield of(Who.SOURCE, Mode.PRESERVED, remote, [Need.DELETE_RECORDS], "each topic that it selects")
     yield of(Who.SOURCE, Mode.PRESERVED, own("migrations"), [Need.READ_TOPIC], "which topics are promoted")
-    yield of(Who.SOURCE, Mode.PRESERVED, cluster, [Need.WRITE_MARKERS], "not needed; fills long gaps faster")
+    yield of(Who.SOURCE, Mode.PRESERVED, cluster, [Need.WRITE_MARKERS], "optional: fills long gaps faster")
     yield of(Who.SOURCE, Mode.BAD_BATCHES, own("dead-letters"), _STATE, "what was skipped")
     ids = Resource(ResourceType.TOPIC, "mm2-producer-ids.internal")
     yield of(Who.SOURCE, Mode.OTHER_NAMES, ids, _STATE, "which flow wrote a batch")
@@ -191,7 +191,7 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
         Mode.ROLLED_BACK,
         members,
         [Need.DELETE_GROUP],
-        "offsets that it had not; READ for others",
+        "removes offsets that it did not have; READ for others",
     )
     yield of(Who.COMMAND, Mode.MOVED_PRODUCERS, beats, [Need.READ_TOPIC], _BEATS)
     yield of(Who.COMMAND, Mode.PROMOTED, moves, _STATE, "which topics are promoted")
