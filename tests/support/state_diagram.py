@@ -1,4 +1,4 @@
-"""Renders tables of states as Mermaid diagrams; run as a module, it puts them into docs/DESIGN.md."""
+"""Renders tables of states as Mermaid diagrams; run as a module, it writes them into their page."""
 
 import re
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_states import TABLE
 from sparkmirror.kafka.data.partition_queue import PHASES, QueuePhase
 
-DESIGN: Final = Path(__file__).parents[2] / "docs" / "DESIGN.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "design" / "partition-states.md"
 Moves = Iterable[tuple[Enum, str, Enum]]
 
 
@@ -52,7 +52,7 @@ def rendered(moves: Moves, first: Enum) -> str:
 
 
 def section(name: str) -> str:
-    """The part of docs/DESIGN.md that holds a diagram, with its markers."""
+    """The part of the page that holds a diagram, with its markers."""
     moves, first = DIAGRAMS[name]
     return f"<!-- {name}: begin -->\n```mermaid\n{rendered(moves(), first)}\n```\n<!-- {name}: end -->"
 
@@ -73,4 +73,4 @@ def _words(name: str) -> str:
 
 
 if __name__ == "__main__":
-    DESIGN.write_text(updated(DESIGN.read_text()))
+    PAGE.write_text(updated(PAGE.read_text()))

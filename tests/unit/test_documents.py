@@ -8,10 +8,12 @@ from typing import Final
 import pytest
 
 from sparkmirror.domain.incidents import IncidentKind
+from tests.support.file_map import DESIGN, updated
 
 ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*.md")])
-DESIGN: Final = ROOT / "docs" / "DESIGN.md"
+CHAPTERS: Final = sorted((ROOT / "docs" / "design").glob("*.md"))
+WORDS_OF_THE_DESIGN_MAX: Final = 2500
 FILES_OF_A_PARAGRAPH_MAX: Final = 3
 GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
 EVIDENCE: Final = ROOT / "tests" / "EVIDENCE.md"
@@ -41,8 +43,20 @@ def test_files_that_documents_name_exist(document: Path) -> None:
     assert not missing
 
 
-def test_paragraphs_of_the_design_name_few_files() -> None:
-    paragraphs = _PARAGRAPH.split(DESIGN.read_text(encoding="utf-8"))
+def test_the_file_map_names_the_packages() -> None:
+    text = DESIGN.read_text(encoding="utf-8")
+    assert updated(text) == text, "run `python -m tests.support.file_map`"
+
+
+def test_the_design_can_be_read_at_once_and_leads_to_each_chapter() -> None:
+    text = DESIGN.read_text(encoding="utf-8")
+    assert len(text.split()) <= WORDS_OF_THE_DESIGN_MAX
+    assert [path.name for path in CHAPTERS if f"(design/{path.name})" not in text] == []
+
+
+@pytest.mark.parametrize("page", [DESIGN, *CHAPTERS], ids=lambda page: page.name)
+def test_paragraphs_of_the_design_name_few_files(page: Path) -> None:
+    paragraphs = _PARAGRAPH.split(page.read_text(encoding="utf-8"))
     files = [{path for path in paths(text) if not path.endswith("/")} for text in paragraphs]
     crowded = [named for named in files if len(named) > FILES_OF_A_PARAGRAPH_MAX]
     assert not crowded

@@ -2,7 +2,7 @@
 
 What fetching, producing, resuming, transactions and limits report about a partition arrives here as an event;
 `CopyPipeline` carries the instructions out. TABLE has every pair of phase and event that can occur, any other
-raises. The diagram in `docs/DESIGN.md` is rendered from it.
+raises. The diagram in `docs/design/partition-states.md` is rendered from it.
 
 Pure.
 """

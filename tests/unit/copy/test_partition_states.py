@@ -15,14 +15,14 @@ from sparkmirror.copy.partition_states import TABLE, ImpossibleEventError, step
 from sparkmirror.domain.errors import KafkaError, RetriableError
 from sparkmirror.domain.incidents import Incident, IncidentKind
 from sparkmirror.storage.dead_letters import DeadLetter
-from tests.support.state_diagram import DESIGN, updated
+from tests.support.state_diagram import PAGE, updated
 from tests.unit.copy.partition_world import LASTING, PASSING, RECORDS, SOURCE, PartitionWorld
 
 COPYING = CopyState(Phase.COPYING)
 
 
-def test_the_design_document_shows_the_tables() -> None:
-    text = DESIGN.read_text()
+def test_the_page_on_states_shows_the_tables() -> None:
+    text = PAGE.read_text()
     assert updated(text) == text, "run `python -m tests.support.state_diagram`"
 
 
