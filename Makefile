@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 # More processes than cores, as tests wait for brokers a good part of their time.
 PYTEST := $(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help setup demo test test-all prepared lint check format bench bench-versions bench-pages bench-looked-at \
+.PHONY: help setup demo test test-all check-old-brokers prepared lint check format bench bench-versions bench-pages bench-looked-at \
   soak soak-tokens sbom audit clean
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test    also the contract with Kafka, in memory and on a pair of brokers, and the product as users run it: 8 minutes"
 	@echo "make test-all  what make test leaves out: Java's own MirrorMaker, clusters of three brokers, faults, secured clusters,"
 	@echo "             Spark clusters, abuse of the REST API: 25 minutes"
+	@echo "make check-old-brokers  flows from and to brokers of Kafka 2.2 to 3.3, whose jars it fetches"
 	@echo "make bench   throughput, CPU, memory and latency beside Java MirrorMaker 2"
 	@echo "make bench-versions BEFORE=CHECKOUT  the same code before a change: throughput, CPU, latency, starts"
 	@echo "make bench-pages  what looking at a large mirror costs: pages, view, /metrics; how soon a page shows what happens"
@@ -64,6 +65,10 @@ test: setup
 test-all: prepared
 	$(PYTEST) --tiers all $(ARGS)
 
+check-old-brokers: export OLD_BROKERS := 1
+check-old-brokers: prepared
+	$(PYTEST) tests/old_brokers $(ARGS)
+
 prepared: setup
 	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time
 
@@ -82,6 +87,7 @@ bench-pages: setup
 	$(BIN)/python -m bench.metrics_page
 	$(BIN)/python -m bench.pages
 	$(BIN)/python -m bench.seen
+	$(BIN)/pytest -s tests/system/check_rest_wait.py
 
 bench-looked-at: setup
 	$(BIN)/python -m bench.looked_at $(ARGS)

@@ -13,7 +13,7 @@ from hypothesis import settings
 from sparkmirror.clusters import LocalCluster
 from tests.support.cluster_pairs import cluster_pair_of
 from tests.support.shared_pair import SharedPair, shared_pair
-from tests.tiers import Tier, tier_of
+from tests.tiers import chosen, may_hold, tier_of
 
 settings.register_profile("no deadline", deadline=None)  # how long an example takes depends on the machine
 settings.load_profile("no deadline")
@@ -43,6 +43,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--tiers", default="", help="run tests of these tiers only: check,test,all (see tests/tiers.py)"
     )
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave folders out, unread, that have no test of the chosen tiers."""
+    tests = config.rootpath / "tests"
+    if collection_path == tests or not collection_path.is_relative_to(tests):
+        return None
+    folder = collection_path.relative_to(tests).parts[0]
+    return None if may_hold(folder, chosen(config.getoption("tiers"))) else True
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -80,15 +89,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _deselect_other_tiers(config: pytest.Config, items: list[pytest.Item]) -> None:
-    wanted = {Tier(name) for name in config.getoption("tiers").split(",") if name}
-    if not wanted:
-        return
+    wanted = chosen(config.getoption("tiers"))
     by_choice: dict[bool, list[pytest.Item]] = defaultdict(list)
     for item in items:
         test = f"{item.path.name}::{item.name}"
         by_choice[tier_of(_folder(item), test, _fixtures(item)) in wanted].append(item)
     items[:] = by_choice[True]
-    config.hook.pytest_deselected(items=by_choice[False])
+    if by_choice[False]:
+        config.hook.pytest_deselected(items=by_choice[False])
 
 
 @pytest.hookimpl(wrapper=True)

@@ -1,7 +1,8 @@
 """Assigns each test to a tier, named after the Make target that runs it.
 
 `make check` runs the tier `check`, `make test` the tiers `check` and `test`, `make test-all` the tier `all`,
-which is the rest. An entry of `EXCEPTIONS` decides, else a fixture of `FIXTURES`, else the test's folder.
+which is the rest. An entry of `EXCEPTIONS` decides, else the file's name (a `check_*.py` belongs to the tier
+`all`), else a fixture of `FIXTURES`, else the test's folder.
 """
 
 from collections.abc import Iterable, Iterator
@@ -14,6 +15,7 @@ class Tier(Enum):
     CHECK = "check"
     TEST = "test"
     ALL = "all"
+    BENCH = "bench"
 
 
 FOLDERS: Final = {
@@ -52,6 +54,8 @@ EXCEPTIONS: Final = {
     "system/test_verify.py": Tier.TEST,
     "system/test_verify.py::test_only_new_records": Tier.ALL,
     "system/test_worker.py": Tier.TEST,
+    # Measures, and needs a quiet machine: `make bench-pages`.
+    "system/check_rest_wait.py": Tier.BENCH,
     # More processes, or more minutes, than others with the same fixtures.
     "contract/test_class_archive.py": Tier.ALL,
     "contract/test_clusters.py": Tier.ALL,
@@ -65,12 +69,24 @@ EXCEPTIONS: Final = {
 """Files, or the beginnings of their tests, by the folder below `tests`. The longest that fits wins."""
 
 
+def chosen(option: str) -> frozenset[Tier]:
+    """Return the tiers that `--tiers` names, separated by commas; all of them if it names none."""
+    return frozenset(Tier(name) for name in option.split(",") if name) or frozenset(Tier)
+
+
+def may_hold(folder: str, tiers: frozenset[Tier]) -> bool:
+    """Whether a folder below `tests` may have a test of these tiers: only some folders have cheap ones."""
+    return tiers != {Tier.CHECK} or FOLDERS.get(folder) is Tier.CHECK
+
+
 def tier_of(folder: str, test: str, fixtures: Iterable[str]) -> Tier:
     """Return the tier of a test, `test_file.py::test_name[parameters]`, of a folder below `tests`."""
     place = f"{folder}/{test}"
     exceptions = [entry for entry in EXCEPTIONS if place.startswith(entry)]
     if exceptions:
         return EXCEPTIONS[max(exceptions, key=len)]
+    if test.startswith("check_"):
+        return Tier.ALL
     used = set(fixtures)
     return next((tier for name, tier in FIXTURES.items() if name in used), FOLDERS.get(folder, Tier.ALL))
 

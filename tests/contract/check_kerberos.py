@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,11 @@ from sparkmirror.kafka.cluster import read_metadata
 from tests.contract.copying import Bench, connected, running
 from tests.support.broker_data import append, numbered
 from tests.support.secured_broker import SESSION_S, SecuredBroker, secured_broker
+
+pytestmark = pytest.mark.skipif(
+    find_spec("gssapi") is None or not Path("/usr/sbin/krb5kdc").exists(),
+    reason="not run: needs a KDC and the extra gssapi",
+)
 
 REALM: Final = "EXAMPLE.TEST"
 MODULE: Final = "com.sun.security.auth.module.Krb5LoginModule required"

@@ -14,7 +14,7 @@ from monitoring.alerts import every_alert
 from monitoring.files import ALERTS, ROOT
 from tests.monitoring.alert_cases import CASES, FIRES_WITHOUT_SERIES, Case
 
-pytestmark = pytest.mark.skipif(shutil.which("promtool") is None, reason="promtool is not installed")
+pytestmark = pytest.mark.skipif(shutil.which("promtool") is None, reason="not run: needs promtool")
 
 
 def promtool(*arguments: str) -> str:

@@ -25,7 +25,7 @@ from tests.system.consumer_groups import commit
 from tests.system.java_mm2 import dedicated
 
 AGENT: Final = os.environ.get("JMX_EXPORTER", "")
-pytestmark = pytest.mark.skipif(not AGENT, reason="JMX_EXPORTER names no jar")
+pytestmark = pytest.mark.skipif(not AGENT, reason="not run: needs JMX_EXPORTER, the jar")
 
 IS_BEFORE_1_0: Final = "-0." in Path(AGENT).name
 WAIT_S: Final = 300.0

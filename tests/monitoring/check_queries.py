@@ -34,7 +34,7 @@ from tests.support.mirror import REPLICATION, running_mirror
 from tests.support.topic_reader import end_offsets
 from tests.support.waiting import await_value
 
-pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="prometheus is not installed")
+pytestmark = pytest.mark.skipif(shutil.which("prometheus") is None, reason="not run: needs prometheus")
 
 TOPIC: Final = "boards.orders"
 WAIT_S: Final = 180.0
@@ -154,8 +154,10 @@ def asked_of(rules: str, alias: str) -> tuple[list[str], tuple[str, ...]]:
     "rules",
     [
         "connect",
-        pytest.param("strimzi", marks=pytest.mark.skipif("STRIMZI" not in os.environ, reason="no STRIMZI")),
-        pytest.param("msk", marks=pytest.mark.skipif("MSK" not in os.environ, reason="no MSK")),
+        pytest.param(
+            "strimzi", marks=pytest.mark.skipif("STRIMZI" not in os.environ, reason="not run: needs STRIMZI")
+        ),
+        pytest.param("msk", marks=pytest.mark.skipif("MSK" not in os.environ, reason="not run: needs MSK")),
     ],
 )
 def test_every_query_has_an_answer(

@@ -1,7 +1,7 @@
 """Checks whole flows from and to brokers of older Kafkas, to and from a current one.
 
 No part of `make test`: each release is 60 MB from Maven Central, once, and half a minute.
-`python -m pytest tests/old_brokers/check_old_brokers.py`, with `-k 2.8.2` for one of them.
+`OLD_BROKERS=1 python -m pytest tests/old_brokers/check_old_brokers.py`, with `-k 2.8.2` for one of them.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,13 @@ import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster
-from tests.old_brokers.old_cluster import RELEASES, Release, old_cluster
+from tests.old_brokers.old_cluster import NEEDS_JARS, RELEASES, Release, old_cluster
 from tests.support.acls import acls, create_acls
 from tests.support.broker_data import admin, append, config, configure, create_topic, keyed, numbered, topics
 from tests.support.mirror import Mirror, running_mirror
 from tests.support.waiting import await_value
+
+pytestmark = NEEDS_JARS
 
 WAIT_S: Final = 60.0
 ORDERS: Final = "orders"

@@ -1,7 +1,7 @@
 """Offsets are preserved to and from brokers of older Kafkas.
 
 No part of `make test`: each release is 60 MB from Maven Central, once, and a minute.
-`python -m pytest tests/old_brokers/check_preserved_on_old_brokers.py`, with `-k 2.5.1` for one of them.
+`OLD_BROKERS=1 python -m pytest tests/old_brokers/check_preserved_on_old_brokers.py`, with `-k 2.5.1` for one.
 """
 
 from collections.abc import Iterator
@@ -12,11 +12,13 @@ import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster
-from tests.old_brokers.old_cluster import RELEASES, Release, old_cluster
+from tests.old_brokers.old_cluster import NEEDS_JARS, RELEASES, Release, old_cluster
 from tests.support.broker_data import append, create_topic, delete_records, numbered, topics
 from tests.support.mirror import REPLICATION, Mirror, running_mirror
 from tests.support.topic_reader import TopicReader
 from tests.support.waiting import await_value
+
+pytestmark = NEEDS_JARS
 
 Way = tuple[LocalCluster, str, LocalCluster, str]
 """A topic and its copy."""

@@ -1,7 +1,7 @@
 """A flow to a broker before Kafka 2.8 asks for IDEMPOTENT_WRITE, which docs/security.md lists for it.
 
 No part of `make test`: the release is 60 MB from Maven Central, once, and the check takes a minute.
-`python -m pytest tests/old_brokers/check_rights_on_old_brokers.py`.
+`OLD_BROKERS=1 python -m pytest tests/old_brokers/check_rights_on_old_brokers.py`.
 """
 
 from collections.abc import Mapping
@@ -10,13 +10,15 @@ from typing import Final, NamedTuple, cast
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
-from tests.old_brokers.old_cluster import Release, old_cluster
+from tests.old_brokers.old_cluster import NEEDS_JARS, Release, old_cluster
 from tests.support.asked_rights import allow, asked_lines, foreign, grant_asked
 from tests.support.broker_data import append, create_topic, keyed, numbered, topics
 from tests.support.mirror import REPLICATION, running_mirror
 from tests.support.rights_page import Mode, Side, grants
 from tests.support.secured_broker import SecuredBroker, login
 from tests.support.waiting import await_value
+
+pytestmark = NEEDS_JARS
 
 WAIT_S: Final = 200.0
 TOPIC: Final = "orders"

@@ -3,6 +3,7 @@
 Before 3.3 there is a ZooKeeper beside it, of the version that Kafka depends on.
 """
 
+import os
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -12,6 +13,7 @@ from typing import Final, NamedTuple
 
 import confluent_kafka as confluent
 import javaproperties
+import pytest
 from confluent_kafka.admin import AdminClient
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
@@ -22,6 +24,10 @@ from sparkmirror.java.ivy import Ivy, Module
 from tests.support.secured_broker import LOGIN_PASSWORD, USER, quoted
 from tests.support.waiting import await_value
 
+NEEDS_JARS: Final = pytest.mark.skipif(
+    "OLD_BROKERS" not in os.environ,
+    reason="not run: needs OLD_BROKERS=1, which fetches 60 MB for each release",
+)
 START_TIMEOUT_S: Final = 90.0
 _JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Djava.awt.headless=true")
 _CLUSTER_ID: Final = "b2xkLWJyb2tlcnMtMDAwMA"

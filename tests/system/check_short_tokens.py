@@ -1,7 +1,7 @@
 """Checks a mirror for minutes with tokens that live for seconds, while their issuer and the connections fail.
 
 No part of `make test`. `make soak-tokens` runs an hour with tokens of a minute; `MINUTES=4 TOKEN_S=8 SEED=1`
-behind it, or the file by pytest, makes it four minutes.
+behind it, or the file by pytest, makes it four minutes; `make test-all` takes two.
 The broker checks signatures by the issuer's public keys, and ends each session with its token. What
 happens is drawn from the seed, each once a round:
 
@@ -36,7 +36,7 @@ from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 
 TOKEN_S: Final = float(os.environ.get("TOKEN_S", "8"))
-MINUTES: Final = float(os.environ.get("MINUTES", "4"))
+MINUTES: Final = float(os.environ.get("MINUTES", "2"))
 SEED: Final = int(os.environ.get("SEED", "1"))
 RATE: Final = int(os.environ.get("RATE", "50"))
 HAPPENINGS: Final = ("nothing", "down", "refuses", "revoked", "secret", "keys", "crash")

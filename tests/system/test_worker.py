@@ -21,7 +21,6 @@ from tests.support.broker_data import (
     records,
     topics,
 )
-from tests.support.occupying_bodies import BODIES, JSON, occupying_requests
 from tests.support.page_forms import Page
 from tests.support.rest_requests import Request, ask
 from tests.support.waiting import await_value
@@ -34,7 +33,6 @@ from tests.system.connect_node import (
     group_properties,
     running_nodes,
 )
-from tests.system.other_clients import share, waits
 
 GROUP = "worker-test"
 TOPIC = "worker.orders"
@@ -108,26 +106,6 @@ def test_a_status_has_the_nodes_worker_id(copying: ConnectNode) -> None:
     status = copying.ask("GET", "/connectors/mm2-msc/status").body
     workers = {status["connector"]["worker_id"], *(task["worker_id"] for task in status["tasks"])}
     assert workers == {copying.worker_id}
-
-
-WORST = [
-    request for name, request in occupying_requests() if name in {"validate spaces", "validate megabyte"}
-]
-"""Of a list that check_rest_wait.py sends as a whole: those that take longest."""
-WAIT_S = 0.1
-WAITS_MAX = 5
-"""What occupies a worker does so each time; what else the machine does comes and goes."""
-
-
-@pytest.mark.parametrize("request_", [*WORST, Request("PUT", "/connectors/x/config", BODIES["keys"], JSON)])
-def test_others_wait_no_longer_while_a_worker_gets_the_worst(copying: ConnectNode, request_: Request) -> None:
-    """Compared with the same clients before: the machine has its own delays."""
-
-    def longer_s() -> float:
-        alone = share(waits(copying.url), 0.99)
-        return share(waits(copying.url, lambda: ask(copying.url, request_)), 0.99) - alone
-
-    assert any(longer_s() <= WAIT_S for _ in range(WAITS_MAX))
 
 
 def test_topics_in_use_are_tracked(copying: ConnectNode) -> None:
