@@ -88,16 +88,15 @@ class Commands:
     def json(self, *words: str | Path) -> Any:
         return json.loads(self.run(*words, "-o", "json")[0])
 
-    def await_rows(self, *words: str, wanted: list[list[str]]) -> str:
-        """Wait until `sparkmirror connectors …` prints these rows (without last columns); returns all."""
+    def await_status(self, name: str, wanted: str) -> str:
+        """Wait until `sparkmirror connectors status NAME` prints these words; returns all it prints."""
 
-        def found() -> tuple[list[list[str]], str]:
-            main(["connectors", *words, "--url", self._url])
-            said = self._capsys.readouterr().out
-            return [line.split()[:-1] for line in said.splitlines()[1 : len(wanted) + 1]], said
+        def said() -> str:
+            main(["connectors", "status", name, "--url", self._url])
+            return " ".join(self._capsys.readouterr().out.split())
 
-        await_value(lambda: found()[0] == wanted, START_TIMEOUT_S, lambda: str(found()))
-        return found()[1]
+        await_value(lambda: wanted in said(), START_TIMEOUT_S, said)
+        return said()
 
 
 @pytest.fixture
@@ -182,11 +181,8 @@ def mirror(
 def test_a_connector_is_configured_paused_resumed_and_deleted(
     command: Commands, heartbeats: Path, tmp_path: Path
 ) -> None:
-    def states(state: str) -> list[list[str]]:
-        return [["life", state], ["life", "0", state]]
-
     assert command.run("connectors", "put", "life", heartbeats)[0] == "life: created\n"
-    command.await_rows("status", "life", wanted=states("RUNNING"))
+    await_states(command, "RUNNING")
     assert ["life", "source", "MirrorHeartbeatConnector", "RUNNING", "1/1"] in rows(command, "list")
     assert SECRET not in "".join(command.run("connectors", "list", "-o", "yaml"))
     shown = command.json("connectors", "list")["life"]["info"]["config"]
@@ -195,17 +191,22 @@ def test_a_connector_is_configured_paused_resumed_and_deleted(
     assert "is the placeholder of a masked secret" in err
     assert command.run("connectors", "put", "life", heartbeats)[0] == "life: configured\n"
     assert command.run("connectors", "pause", "life")[0] == "life: is going to pause\n"
-    command.await_rows("status", "life", wanted=states("PAUSED"))
+    await_states(command, "PAUSED")
     out, err = command.run("connectors", "resume", "nobody", "life", code=1)
     assert out == "life: is going to run\n"
     assert err == "nobody: 404 Not Found: Unknown connector nobody\n"
-    command.await_rows("status", "life", wanted=states("RUNNING"))
+    await_states(command, "RUNNING")
     out, _ = command.run("connectors", "restart", "life", "--include-tasks")
     assert out == "life: is going to restart\n"
-    command.await_rows("status", "life", wanted=states("RUNNING"))
+    await_states(command, "RUNNING")
     assert command.run("connectors", "delete", "life")[0] == "life: deleted\n"
-    out, _ = command.run("connectors", "status", "life", code=1)
-    assert out.endswith("life does not exist, or has no status yet\n")
+    command.await_status("life", "life does not exist, or has no status yet")
+
+
+def await_states(command: Commands, state: str) -> None:
+    """Wait for the state of the connector `life` and of its only task, on whatever worker."""
+    worker = command.await_status("life", f"life {state} ").partition(f"life {state} ")[2].split()[0]
+    command.await_status("life", f"life {state} {worker} life 0 {state} {worker}")
 
 
 def rows(command: Commands, *words: str, code: int = 0) -> list[list[str]]:
@@ -223,8 +224,7 @@ def test_the_status_has_the_cause_of_a_failure(command: Commands, heartbeats: Pa
     unusable = {"target.cluster.security.protocol": "SASL_PLAINTEXT"}
     settings = {**json.loads(heartbeats.read_text()), **unusable}
     command.run("connectors", "put", "failing", write(heartbeats, settings))
-    out = command.await_rows("status", "failing", wanted=[["failing", "FAILED"]])
-    assert "failing connector: org.apache.kafka" in out
+    out = command.await_status("failing", "failing connector: org.apache.kafka")
     assert "Could not find a 'KafkaClient' entry" in out
     command.run("connectors", "delete", "failing")
 

@@ -49,7 +49,7 @@ GROUPS: Final = {
     "set up and try out": {
         "demo": Command("demo.command", "two real clusters, live mirroring, proof: a minute"),
         "clusters": Command("clusters", "local Kafka clusters for trying things out"),
-        "convert": Command("convert", "mm2.properties, connector JSON, Strimzi: each to each"),
+        "convert": Command("convert", "connector JSON or a Strimzi resource to mm2.properties"),
         "prepare": Command("prepare", "halve the time of later starts"),
         "archive": Command("archive", "Python packages for the executors of a Spark cluster"),
         "completion": Command("completion", "complete commands in bash and zsh with Tab"),

@@ -22,12 +22,12 @@ _READABLE_BY_OWNER: Final = 0o600
 """Configurations may hold passwords."""
 
 _HELP = """\
-Read a configuration of MirrorMaker 2 in one form and write it in another:
+Read a configuration of MirrorMaker 2 in one form and write it as properties or JSON:
 
   properties   the mm2.properties of connect-mirror-maker.sh and of sparkmirror run
   json         connectors for PUT requests to Kafka Connect: mm2-msc-A.json, mm2-hbc-A.json, mm2-cpc-A.json
                for a flow from A
-  strimzi      KafkaMirrorMaker2 resources; v1 and v1beta2 are read, v1 is written
+  Strimzi      KafkaMirrorMaker2 resources, v1 and v1beta2, are read
 
 A file's form is recognized by its content. The properties of the Connect worker that runs the connectors may
 be given beside their JSON files: they name the topic of positions, so that the flows continue there.
@@ -54,7 +54,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the files of one configuration")
     parser.add_argument(
-        "--to", required=True, choices=[form.value for form in Form], help="the form to write"
+        "--to", required=True, choices=[form.value for form in forms.WRITTEN_FORMS], help="the form to write"
     )
     parser.add_argument(
         "-o",

@@ -20,17 +20,21 @@ from sparkmirror.config.conversion.mirror_maker_properties import (
     properties_text,
 )
 from sparkmirror.config.conversion.model import Kind, MirroredFlow, Mirrors, Remarks
-from sparkmirror.config.conversion.strimzi import is_resource, parse_resources, resources
+from sparkmirror.config.conversion.strimzi import is_resource, parse_resources
 from sparkmirror.config.conversion.strimzi_clusters import MOUNTED_SECRETS
-from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import Properties, parse_properties
 from sparkmirror.domain.errors import ConfigError
 
 
 class Form(Enum):
+    """The forms of a configuration; resources of Strimzi are only read."""
+
     PROPERTIES = "properties"
     JSON = "json"
     STRIMZI = "strimzi"
+
+
+WRITTEN_FORMS: Final = (Form.PROPERTIES, Form.JSON)
 
 
 class File(NamedTuple):
@@ -87,8 +91,7 @@ def written(mirrors: Mirrors, form: Form, remarks: Remarks) -> list[File]:
             files = connector_files(mirrors, remarks)
             return [File(f"{name}.json", _json(settings)) for name, settings in files.items()]
         case Form.STRIMZI:
-            texts = [yaml_text(resource) for resource in resources(mirrors, remarks)]
-            return [File("mirror-maker-2.yaml", "---\n".join(texts))] if texts else []
+            raise ConfigError("--to", form.value, "is a form that is only read")
 
 
 def one_json(files: Sequence[File]) -> str:

@@ -1,4 +1,4 @@
-"""Reads and writes Strimzi's KafkaMirrorMaker2 resources, of API v1 and before, as the operator does.
+"""Reads Strimzi's KafkaMirrorMaker2 resources, of API v1 and before, as the operator does.
 
 The operator runs one Connect cluster for a resource, at its one target. Its connectors are called
 `S->T.MirrorSourceConnector` and so on. The v1 API has no heartbeat connector; the ones before had one.
@@ -21,13 +21,11 @@ from sparkmirror.config.conversion.model import (
 )
 from sparkmirror.config.conversion.strimzi_clusters import (
     ClusterReader,
-    cluster_section,
     refers_to_secrets,
     secret_providers,
 )
 from sparkmirror.config.conversion.yaml_section import Section, documents
 from sparkmirror.config.known_keys import unread_connector_keys
-from sparkmirror.config.mirror_maker import worker_defaults
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
@@ -63,9 +61,6 @@ _OLD_PATTERNS: Final = {
     "topicsBlacklistPattern": "topics.exclude",
     "groupsBlacklistPattern": "groups.exclude",
 }
-_NAME_MAX: Final = 50
-"""The length limit of a resource's name; the operator derives longer names, up to Kubernetes' limit of 63."""
-_ALIAS: Final = re.compile(r"[a-zA-Z0-9._\-]{1,100}")
 
 
 def is_resource(text: str) -> bool:
@@ -184,7 +179,7 @@ class _Resource:
             stated = self._connector(mirror, field)
             if stated is not None:
                 connectors[kind] = connector(kind, common | stated | patterns, own)
-        return MirroredFlow(flow, connectors, own, operator_s_name(flow))
+        return MirroredFlow(flow, connectors, own, f"{flow}.{Kind.SOURCE.simple_name}")
 
     def _source(self, mirror: Section, clusters: Mapping[Alias, _Cluster]) -> _Cluster:
         if "source" in mirror:
@@ -218,145 +213,8 @@ class _Resource:
         return config | Properties({key: value for key, value in fields.items() if value is not None})
 
 
-def operator_s_name(flow: Flow) -> str:
-    """The name that the operator gives a flow's source connector."""
-    return f"{flow}.{Kind.SOURCE.simple_name}"
-
-
 def _patterns(mirror: Section) -> Properties:
     old = {key: mirror.text(name) for name, key in _OLD_PATTERNS.items()}
     new = {key: mirror.text(name) for name, key in _PATTERNS.items()}
     given = old | {key: value for key, value in new.items() if value is not None}
     return Properties({key: value for key, value in given.items() if value is not None})
-
-
-def resources(mirrors: Mirrors, remarks: Remarks) -> list[dict[str, object]]:
-    """Write v1 resources: one for the flows that share a target and a Connect group."""
-    for key in mirrors.process:
-        remarks.leave_out(f"{key}: belongs to a process of its own, not to the operator's pods")
-    groups: list[list[MirroredFlow]] = []
-    for flow in mirrors.flows:
-        if not _can_be_mirrored(flow, remarks):
-            continue
-        group = next((group for group in groups if _are_together(group[0], flow)), None)
-        if group is None:
-            groups.append([flow])
-        else:
-            group.append(flow)
-    names: list[str] = []
-    for group in groups:
-        names.append(_name(group, names))
-    return [_resource(name, group, remarks) for name, group in zip(names, groups, strict=True)]
-
-
-def _can_be_mirrored(flow: MirroredFlow, remarks: Remarks) -> bool:
-    for alias in flow.flow:
-        if not _ALIAS.fullmatch(alias):
-            remarks.leave_out(f"{flow.flow}: the operator accepts no alias like '{alias}'")
-            return False
-    if Kind.HEARTBEAT in flow.connectors:
-        remarks.leave_out(f"{flow.flow}'s heartbeats: the v1 API has no heartbeat connector")
-    return bool(flow.connectors.keys() - {Kind.HEARTBEAT})
-
-
-def _are_together(one: MirroredFlow, other: MirroredFlow) -> bool:
-    return (
-        one.flow.target == other.flow.target
-        and one.cluster("target") == other.cluster("target")
-        and one.worker == other.worker
-    )
-
-
-def _name(flows: list[MirroredFlow], taken: list[str]) -> str:
-    """A name that Kubernetes accepts and no other resource has."""
-    sources = flows[0].flow.source if len(flows) == 1 else "all"
-    words = f"mirror-{sources}-to-{flows[0].flow.target}".lower()
-    name = re.sub(r"[^a-z0-9-]+", "-", words)[:_NAME_MAX].strip("-")
-    others = (f"{name}-{number}" for number in range(2, len(taken) + 3))
-    return next(each for each in (name, *others) if each not in taken)
-
-
-def _resource(name: str, flows: list[MirroredFlow], remarks: Remarks) -> dict[str, object]:
-    spec = {
-        "replicas": 1,
-        "target": _target(flows, remarks),
-        "mirrors": [_mirror(one, remarks) for one in flows],
-    }
-    return {"apiVersion": f"{_API}v1", "kind": KIND, "metadata": {"name": name}, "spec": spec}
-
-
-def _target(flows: list[MirroredFlow], remarks: Remarks) -> dict[str, object]:
-    first = flows[0]
-    alias = first.flow.target
-    section = cluster_section(alias, first.cluster("target"), alias, remarks)
-    defaults = worker_defaults(first.flow)
-    fields = {name: first.worker.get(key, defaults[key]) for name, (key, _) in _WORKER.items()}
-    worker = first.worker.where(lambda key: key not in {key for key, _ in _WORKER.values()})
-    worker = _without_idle_providers(worker, flows)
-    for key in worker.starting(*_FORBIDDEN):
-        remarks.leave_out(f"{key} of {alias}'s worker: the operator ignores it")
-    worker = worker.where(lambda key: not key.startswith(_FORBIDDEN))
-    config = {**_config(section.pop("config", None)), **worker}
-    return {**_head(section), **fields, **section, **({"config": config} if config else {})}
-
-
-def _head(section: dict[str, object]) -> dict[str, object]:
-    return {key: section.pop(key) for key in ("alias", "bootstrapServers")}
-
-
-def _config(section: object) -> dict[str, str]:
-    return section if isinstance(section, dict) else {}
-
-
-def _without_idle_providers(worker: Properties, flows: list[MirroredFlow]) -> Properties:
-    """Drop config providers that no value refers to; the operator has its own for secrets."""
-    values = [value for flow in flows for one in flow.connectors.values() for value in one.values()]
-    values += worker.values()
-    names = [name.strip() for name in worker.get(PROVIDERS, "").split(",") if name.strip()]
-    busy = [name for name in names if any(f"${{{name}:" in value for value in values)]
-    operator_s = {"strimzisecrets", "strimzienv", "strimzifile", "strimzidir"}
-    kept = [name for name in busy if name not in operator_s]
-    idle = tuple(f"{PROVIDERS}.{name}." for name in names if name not in kept)
-    worker = worker.where(lambda key: key != PROVIDERS and not key.startswith(idle))
-    return worker | Properties({PROVIDERS: ",".join(kept)} if kept else {})
-
-
-def _mirror(flow: MirroredFlow, remarks: Remarks) -> dict[str, object]:
-    alias = flow.flow.source
-    written: dict[str, object] = {"source": cluster_section(alias, flow.cluster("source"), alias, remarks)}
-    if flow.name not in (None, operator_s_name(flow.flow)) and Kind.SOURCE in flow.connectors:
-        remarks.note(
-            f"{flow.flow} has its positions under the name {flow.name}; the operator calls the connector"
-            f" {operator_s_name(flow.flow)}, which starts without positions"
-        )
-    patterns = {name: value for name, key in _PATTERNS.items() if (value := _common(flow, key)) is not None}
-    written_keys = {_PATTERNS[name] for name in patterns}
-    for field, kind in _CONNECTORS.items():
-        if kind in flow.connectors and kind is not Kind.HEARTBEAT:
-            written[field] = _connector_section(flow, kind, written_keys)
-    return written | patterns
-
-
-def _common(flow: MirroredFlow, key: str) -> str | None:
-    """The value of all connectors that read this key, None if they differ or one has none."""
-    kinds = [kind for kind in flow.connectors if kind is not Kind.HEARTBEAT]
-    readers = [kind for kind in kinds if not key.startswith("groups") or kind is Kind.CHECKPOINT]
-    values = {flow.connectors[kind].get(key) for kind in readers}
-    return values.pop() if len(values) == 1 else None
-
-
-def _connector_section(flow: MirroredFlow, kind: Kind, written_keys: set[str]) -> dict[str, object]:
-    settings = flow.connectors[kind]
-    tasks = settings.get("tasks.max", "").strip()
-    version = settings.get("connector.plugin.version")
-    section: dict[str, object] = {}
-    if tasks.isdecimal():
-        section["tasksMax"] = int(tasks)
-        written_keys = written_keys | {"tasks.max"}
-    if version is not None:
-        section["version"] = version
-    for side in ("source", "target"):
-        shared = flow.cluster(side).below(f"{side}.cluster.")
-        written_keys = written_keys | {key for key in shared if settings.get(key) == shared[key]}
-    config = settings.where(lambda key: key not in written_keys and key != "connector.plugin.version")
-    return section | ({"config": dict(config)} if config else {})

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Final
 
 import pytest
-import yaml
 
 from sparkmirror.cli.main import main
 from sparkmirror.config.properties import read_properties
@@ -82,45 +81,17 @@ def test_settings_left_out_are_named_and_end_with_3(file: Path, capsys: pytest.C
     assert len(json.loads(captured.out)) == 2
 
 
-def test_to_a_resource(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["convert", str(file), "--to", "strimzi"]) == 0
-    captured = capsys.readouterr()
-    resource = yaml.safe_load(captured.out)
-    assert resource["apiVersion"] == "kafka.strimzi.io/v1"
-    assert resource["spec"]["target"] == {
-        "alias": "B",
-        "bootstrapServers": "b:9092",
-        "groupId": "A-mm2",
-        "configStorageTopic": "mm2-configs.A.internal",
-        "offsetStorageTopic": "mm2-offsets.A.internal",
-        "statusStorageTopic": "mm2-status.A.internal",
-    }
-    assert resource["spec"]["mirrors"] == [
-        {
-            "source": {"alias": "A", "bootstrapServers": "a:9092"},
-            "sourceConnector": {},
-            "checkpointConnector": {},
-            "topicsPattern": "orders",
-        }
-    ]
-    assert (
-        "the operator calls the connector A->B.MirrorSourceConnector, which starts without positions"
-        in captured.err
-    )
-
-
 def test_secrets_are_written_for_their_owner_and_not_printed(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file.write_text(PROPERTIES + f"A.sasl.jaas.config = {SECRET}\nA.ssl.key.password = {SECRET}\n")
-    output = tmp_path / "resource.yaml"
+    output = tmp_path / "mm2.properties"
     output.write_text("of before")
     output.chmod(0o644)
-    assert main(["convert", str(file), "--to", "strimzi", "-o", str(output)]) == 3
+    assert main(["convert", str(file), "--to", "properties", "-o", str(output)]) == 0
     captured = capsys.readouterr()
     assert SECRET in output.read_text()
     assert output.stat().st_mode & 0o777 == 0o600
-    assert "left out: ssl.key.password of A" in captured.err
     assert SECRET not in captured.err + captured.out
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from sparkmirror.config.conversion.forms import File, Form, read, written
 from sparkmirror.config.conversion.model import Kind, MirroredFlow, Remarks
-from sparkmirror.config.conversion.yaml_section import documents, yaml_text
+from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import Properties, parse_properties
 from sparkmirror.domain.errors import ConfigError
 
@@ -38,12 +38,6 @@ def in_properties(text: str) -> tuple[Properties, list[str]]:
     remarks = Remarks()
     (file,) = written(read([File("mm2.yaml", text)], remarks), Form.PROPERTIES, remarks)
     return parse_properties(file.text, file.name), [str(remark) for remark in remarks]
-
-
-def in_resources(properties: str) -> tuple[list[Any], list[str]]:
-    remarks = Remarks()
-    files = written(read([File("mm2.properties", properties)], remarks), Form.STRIMZI, remarks)
-    return [one for file in files for one in documents(file.text, file.name)], [str(r) for r in remarks]
 
 
 def test_connectors_as_the_operator_makes_them() -> None:
@@ -234,66 +228,55 @@ def test_a_secret_that_no_reference_expresses_is_named() -> None:
     ]
 
 
-PROPERTIES = """\
-clusters = a, b, c
-a.bootstrap.servers = a:9092
-b.bootstrap.servers = b:9092
-c.bootstrap.servers = c:9092
-emit.heartbeats.enabled = false
-a->b.enabled = true
-c->b.enabled = true
-a->c.enabled = true
-a->c.emit.heartbeats.enabled = true
-"""
-
-
-def test_flows_with_workers_of_their_own_become_resources_of_their_own() -> None:
-    found, said = in_resources(PROPERTIES)
-    assert [one["metadata"]["name"] for one in found] == ["mirror-a-to-b", "mirror-a-to-c", "mirror-c-to-b"]
-    assert "left out: a->c's heartbeats: the v1 API has no heartbeat connector" in said
-
-
-def test_flows_of_one_worker_become_one_resource() -> None:
-    keys = ("group.id", "offset.storage.topic", "config.storage.topic", "status.storage.topic")
-    found, _ = in_resources(PROPERTIES + "".join(f"b.{key} = mine\n" for key in keys))
-    assert [one["metadata"]["name"] for one in found] == ["mirror-all-to-b", "mirror-a-to-c"]
-    assert [mirror["source"]["alias"] for mirror in found[0]["spec"]["mirrors"]] == ["a", "c"]
-
-
-def test_names_are_kubernetes_own_and_differ() -> None:
-    found, _ = in_resources(
-        """\
-clusters = A_x, A.x, b
-bootstrap.servers = all:9092
-emit.heartbeats.enabled = false
-A_x->b.enabled = true
-A.x->b.enabled = true
-"""
-    )
-    assert [one["metadata"]["name"] for one in found] == ["mirror-a-x-to-b", "mirror-a-x-to-b-2"]
-
-
-def test_security_that_is_not_a_secret_s() -> None:
-    found, said = in_resources(
-        PROPERTIES
-        + """\
-a.security.protocol = SASL_SSL
-a.sasl.mechanism = PLAIN
-a.sasl.jaas.config = org.example.LoginModule required username="u" password="p";
-a.ssl.truststore.location = /trust.jks
-a.ssl.protocol = TLSv1.2
-"""
-    )
-    (source,) = {
-        str(m["source"]) for one in found for m in one["spec"]["mirrors"] if m["source"]["alias"] == "a"
-    }
-    assert "'tls': {}" in source
-    assert "'type': 'custom', 'sasl': True" in source
-    assert "'config': {'ssl.protocol': 'TLSv1.2'}" in source
-    left_out = [line for line in said if "truststore" in line]
-    assert left_out == [
+@pytest.mark.parametrize(
+    ("authentication", "settings"),
+    [
         (
-            "left out: ssl.truststore.location of a: the operator takes trusted certificates from Kubernetes'"
-            " secrets only"
-        )
-    ]
+            {
+                "type": "tls",
+                "certificateAndKey": {"secretName": "me", "certificate": "me.crt", "key": "me.key"},
+            },
+            {
+                "security.protocol": "SSL",
+                "ssl.keystore.type": "PEM",
+                "ssl.keystore.certificate.chain": "${strimzisecrets:/mnt/secrets/me:me.crt}",
+                "ssl.keystore.key": "${strimzisecrets:/mnt/secrets/me:me.key}",
+            },
+        ),
+        (
+            {
+                "type": "custom",
+                "sasl": True,
+                "config": {"sasl.mechanism": "AWS_MSK_IAM", "sasl.jaas.config": "iam required;"},
+            },
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "AWS_MSK_IAM",
+                "sasl.jaas.config": "iam required;",
+            },
+        ),
+        (
+            {
+                "type": "plain",
+                "username": 'o"reilly\\',
+                "passwordSecret": {"secretName": "me", "password": "word"},
+            },
+            {
+                "security.protocol": "SASL_SSL",
+                "sasl.mechanism": "PLAIN",
+                "sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule required"
+                ' username="o\\"reilly\\\\" password="${strimzisecrets:/mnt/secrets/me:word}";',
+            },
+        ),
+    ],
+)
+def test_authentication_becomes_settings_of_clients(
+    authentication: dict[str, Any], settings: dict[str, str]
+) -> None:
+    found, _ = in_properties(v1(source={**SOURCE, "tls": {}, "authentication": authentication}))
+    assert found.under("a.") == {"bootstrap.servers": "a:9092", **settings}
+
+
+def test_a_resource_is_only_read() -> None:
+    with pytest.raises(ConfigError, match=r"strimzi .*is a form that is only read"):
+        written(read([File("mm2.yaml", v1())], Remarks()), Form.STRIMZI, Remarks())
