@@ -28,7 +28,7 @@ from bench.workloads import NAMES
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.java.jars import KAFKA_VERSION
 
-DOCUMENT = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+DOCUMENT = Path(__file__).parent / "RESULTS.md"
 _BATCH_BYTES = 128 << 10
 _INTERRUPTED = 130
 
@@ -50,7 +50,7 @@ def options_from(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--quick", action="store_true", help="one short run of each")
     parser.add_argument("--json", type=Path, metavar="PATH", help="write every run there")
     parser.add_argument(
-        "--document", type=Path, help=f"write the page there (a complete run: {DOCUMENT.name} in docs)"
+        "--document", type=Path, help=f"write the page there (a complete run: bench/{DOCUMENT.name})"
     )
     return parser.parse_args(arguments)
 

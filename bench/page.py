@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks.md: results, machine, method, and an explanation of each missed target. Pure."""
+"""Writes bench/RESULTS.md: results, machine, method, and an explanation of each missed target. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace

@@ -1,4 +1,4 @@
-"""Tables of the results, and the page docs/benchmarks.md. Pure: results in, text out."""
+"""Tables of the results, and the page bench/RESULTS.md. Pure: results in, text out."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -11,9 +11,14 @@ from sparkmirror.domain.incidents import IncidentKind
 from tests.support.file_map import DESIGN, updated
 
 ROOT: Final = Path(__file__).parents[2]
-DOCUMENTS: Final = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*.md")])
+DOCUMENTS: Final = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*.md"), *ROOT.glob("bench/*.md")]
+)
 CHAPTERS: Final = sorted((ROOT / "docs" / "design").glob("*.md"))
 WORDS_OF_THE_DESIGN_MAX: Final = 2500
+WORDS_OF_BENCHMARKS_MAX: Final = 600
+WORDS_OF_A_DECISION_MAX: Final = 800
+RESULTS: Final = "RESULTS.md", "FENCE_COSTS.md"
 FILES_OF_A_PARAGRAPH_MAX: Final = 3
 GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
 EVIDENCE: Final = ROOT / "tests" / "EVIDENCE.md"
@@ -25,6 +30,7 @@ _SECTION: Final = re.compile(r"^### (.+)$", re.MULTILINE)
 _SHOWN: Final = re.compile(r"^- `(?:test_|tests/)", re.MULTILINE)
 _NONE: Final = "Tests: none"
 _PATH: Final = re.compile(r"`([\w./-]+/(?:[\w.-]+\.(?:py|md|java|json))?)`")
+_MEASURED: Final = re.compile(r"(?<![\w.])\d+[.,]\d[\d.,]*\b(?!\.)")
 _LINK: Final = re.compile(r"\]\((?!\w+://|#)([^)#]+)")
 _PARAGRAPH: Final = re.compile(r"\n\s*(?:\n|(?=[-|]\s|\d+\. ))")
 
@@ -52,6 +58,12 @@ def test_the_design_can_be_read_at_once_and_leads_to_each_chapter() -> None:
     text = DESIGN.read_text(encoding="utf-8")
     assert len(text.split()) <= WORDS_OF_THE_DESIGN_MAX
     assert [path.name for path in CHAPTERS if f"(design/{path.name})" not in text] == []
+
+
+def test_decisions_are_one_page_each() -> None:
+    decisions = sorted((ROOT / "docs" / "decisions").glob("*.md"))
+    words = {path.name: len(path.read_text(encoding="utf-8").split()) for path in decisions}
+    assert {name: count for name, count in words.items() if count > WORDS_OF_A_DECISION_MAX} == {}
 
 
 @pytest.mark.parametrize("page", [DESIGN, *CHAPTERS], ids=lambda page: page.name)
@@ -108,3 +120,12 @@ def sources_of_tests() -> list[str]:
 
 def functions(sources: list[str]) -> set[str]:
     return {name for source in sources for name in _FUNCTION.findall(source)}
+
+
+def test_the_page_of_benchmarks_is_short_and_its_numbers_are_those_that_were_measured() -> None:
+    text = (ROOT / "docs" / "benchmarks.md").read_text(encoding="utf-8")
+    assert len(text.split()) <= WORDS_OF_BENCHMARKS_MAX
+    measured = "".join((ROOT / "bench" / name).read_text(encoding="utf-8") for name in RESULTS)
+    numbers = set(_MEASURED.findall(text))
+    assert numbers
+    assert numbers - set(_MEASURED.findall(measured)) == set()
