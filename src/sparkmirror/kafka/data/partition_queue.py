@@ -1,6 +1,7 @@
 """Holds what waits and what is in flight for one target partition, with its sequence numbers.
 
-Sends nothing; `batch_writer` does. `PHASES` is the table of what a queue may do next.
+Sends nothing; `batch_writer` does. `PHASES` is the table of what a queue may do next. Fields change only by
+the queue's own methods.
 
 Pure.
 """
@@ -185,6 +186,11 @@ class PartitionQueue:
     def happened(self, event: QueueEvent) -> None:
         self.phase = step_queue(self.phase, event)
 
+    def move(self, route: Route | None, topic_id: bytes = NO_TOPIC_ID) -> None:
+        """Go to that connection, to a topic with that id if it has one; None without a leader."""
+        self.route = route
+        self.topic_id = topic_id or self.topic_id
+
     # numbers
 
     def number(self, state: ProducerState, topic_id: bytes, now: float) -> None:
@@ -227,6 +233,13 @@ class PartitionQueue:
         pending = self.ready.popleft()
         self.in_flight.append(pending)
         return pending
+
+    def refuse_first(self) -> OutgoingBatch:
+        """Drop the first batch, and all behind it. Returns it."""
+        refused = self.ready[0].batch
+        self.happened(QueueEvent.RETRY)
+        self.discard()
+        return refused
 
     def split_first(self) -> bool:
         """Replace the first batch by two halves; False when it is a single record.
@@ -275,6 +288,20 @@ class PartitionQueue:
 
     # responses
 
+    def acknowledge_first(self, base_offset: int) -> PendingBatch:
+        """The first batch in flight was written. Returns it."""
+        self.proven = True
+        self.failures = 0
+        return self._written(self.in_flight.popleft(), base_offset)
+
+    def acknowledge_found(self, base_offset: int) -> PendingBatch:
+        """The first batch that is ready turned out to be in the log. Returns it."""
+        return self._written(self.ready.popleft(), base_offset)
+
+    def _written(self, pending: PendingBatch, base_offset: int) -> PendingBatch:
+        self.next_offset = base_offset + len(pending.batch.offsets)
+        return pending
+
     def fail_first(self, error: SparkmirrorError, *, is_unclear: bool) -> SparkmirrorError | None:
         """The first batch in flight failed. When that was the last of them: the error of the first.
 
@@ -292,6 +319,11 @@ class PartitionQueue:
         self._unsettled.clear()
         failure, self._failure = self._failure, None
         return failure
+
+    def back_off(self) -> None:
+        """Wait for a retry, longer after each failure since the last acknowledgement."""
+        self.failures += 1
+        self.happened(QueueEvent.BACK_OFF)
 
     def needs_check(self) -> bool:
         """Whether the log must be read before anything is sent again. Asked once after each failure."""

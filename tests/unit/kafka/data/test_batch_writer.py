@@ -14,6 +14,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.batch_writer import BatchWriter
 from sparkmirror.kafka.wire.error_codes import (
     INVALID_PRODUCER_EPOCH,
+    LEADER_NOT_AVAILABLE,
     MESSAGE_TOO_LARGE,
     OUT_OF_ORDER_SEQUENCE_NUMBER,
 )
@@ -200,6 +201,21 @@ def test_writing_continues_with_the_new_leader_after_a_leader_change(world: Writ
     world.target.move_leader(FIRST)
     world.append(FIRST, batch(3, 2), batch(5, 1))
     world.assert_acknowledges(FIRST, 6)
+
+
+def test_nothing_is_sent_to_the_last_leader_while_there_is_none(world: WriterWorld) -> None:
+    world.append(FIRST, batch(0, 1))
+    world.assert_acknowledges(FIRST, 1)
+    log = world.target.log(FIRST)
+    log.leader = None
+    world.append(FIRST, batch(1, 1))
+    assert world.run.run_until(lambda: LEADER_NOT_AVAILABLE in [error.code for error in world.errors])
+    requests = len(world.produced_to_first)
+    world.append(FIRST, batch(2, 1))
+    world.run.run_for(5.0)
+    assert len(world.produced_to_first) == requests
+    log.leader = world.target.brokers[1].node_id
+    world.assert_acknowledges(FIRST, 3)
 
 
 def test_a_batch_that_is_too_large_is_split_and_acknowledged_in_parts(world: WriterWorld) -> None:
