@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import psutil
 import pytest
 
-from sparkmirror.connect.rest.connections import TimeoutProtocol
-from sparkmirror.connect.rest.request_bodies import BODY_BYTES_MAX
+from sparkmirror.connect.rest.connections import Limits
+from sparkmirror.connect.rest.requests import BODY_BYTES_MAX
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_requests import Answer, Request, ask
 from tests.support.rest_serving import TimeLimits, serving
@@ -35,9 +35,9 @@ def url() -> Iterator[str]:
 
 
 @contextmanager
-def serving_with(protocol: type[TimeoutProtocol]) -> Iterator[str]:
+def serving_with(limits: Limits) -> Iterator[str]:
     """A server that still serves other clients when the test has ended."""
-    with serving(MemoryHerder(), limits=TimeLimits(protocol)) as started:
+    with serving(MemoryHerder(), limits=TimeLimits(limits)) as started:
         yield started
         assert ask(started, Request("GET", "/")).status == 200
 
@@ -87,9 +87,6 @@ def response_to(url: str, *parts: bytes) -> bytes:
 def test_anything_but_http_gets_a_400(url: str, line: bytes) -> None:
     answer = response_to(url, line)
     assert answer.startswith(b"HTTP/1.1 400 ")
-    assert b'{"error_code":400,"message":"Invalid HTTP request received."}' in answer
-    assert b"nosniff" in answer
-    assert b"frame-ancestors 'none'" in answer
 
 
 def test_a_body_over_the_limit_is_refused(url: str) -> None:
@@ -155,10 +152,10 @@ def test_a_request_in_single_bytes_is_served(url: str) -> None:
 
 @pytest.mark.parametrize("said", [b"", b"GET / HT", PUT, PUT + b"Content-Length: 5\r\n\r\n{"])
 def test_a_client_with_an_incomplete_request_is_disconnected(said: bytes) -> None:
-    class Impatient(TimeoutProtocol):
-        request_complete_s = 0.2
-
-    with serving_with(Impatient) as url, closing(connected(url)) as connection:
+    with (
+        serving_with(Limits(kept_idle_s=0, request_complete_s=0.2)) as url,
+        closing(connected(url)) as connection,
+    ):
         connection.sendall(said)
         assert _ended(connection)
 
@@ -166,12 +163,8 @@ def test_a_client_with_an_incomplete_request_is_disconnected(said: bytes) -> Non
 @pytest.mark.parametrize("requests", [1000, 5000])
 def test_a_client_that_does_not_receive_its_responses_is_disconnected(requests: int) -> None:
     """Also if the client has sent more than was read, which resets the connection."""
-
-    class Impatient(TimeoutProtocol):
-        response_received_s = 0.5
-
     one = b"GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n"
-    with serving_with(Impatient) as url, closing(connected(url)) as connection:
+    with serving_with(Limits(response_received_s=0.5)) as url, closing(connected(url)) as connection:
         connection.sendall(one * requests)
         assert connection.recv(1) == b"H"
         client = connection.getsockname()

@@ -21,8 +21,8 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
+from sparkmirror.connect.rest.authentication import OF_A_USER
 from sparkmirror.connect.rest.dispatch import Endpoint
-from sparkmirror.connect.rest.failed_logins import OF_A_USER
 from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.domain.errors import ConfigError
@@ -83,24 +83,11 @@ def any_view() -> CurrentView:
 def test_without_a_login_every_request_is_refused(users: dict[str, str]) -> None:
     with serving(MemoryHerder(), rest(users), lambda: ("text/plain", b"up 1\n"), view=any_view()) as url:
         for verb, path in [*paths(), ("GET", "/nothing"), ("POST", "/connectors/x/tasks/0")]:
-            if (verb, path) in {
-                ("POST", "/connectors/connector/tasks"),
-                ("PUT", "/connectors/connector/fence"),
-            }:
-                continue
             answer = asked(url, verb, path)
             assert answer.status == 401, (verb, path)
             assert answer.headers["Www-Authenticate"].startswith('Basic realm="')
             if verb != "HEAD":
                 assert answer.message() == "User cannot access the resource."
-
-
-def test_requests_between_workers_need_their_signature_instead(users: dict[str, str]) -> None:
-    with serving(MemoryHerder(), rest(users)) as url:
-        answer = asked(url, "POST", "/connectors/x/tasks", body=[])
-        assert answer.message() == "Internal request missing required signature"
-        answer = asked(url, "PUT", "/connectors/x/fence")
-        assert answer.message() == "Internal request missing required signature"
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pytest
 
 from sparkmirror.cli.http_server import Address, address, serve_metrics, serve_pages
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.connect.rest.connections import TimeoutProtocol
+from sparkmirror.connect.rest.connections import Limits
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.connect import NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
@@ -31,11 +31,8 @@ FLOW: Final = "flow=a-%3Eb"
 PAGES: Final = ("/ui/", f"/ui/flow?{FLOW}", f"/ui/topic?{FLOW}&name=orders", f"/ui/groups?{FLOW}")
 GZIP_BYTES_MAX: Final = 60_000
 METRICS: Final = Metrics(tuple)
+HASTY: Final = Limits(response_received_s=1.0)
 TAKEN: Final = ".*Address already in use"
-
-
-class Hasty(TimeoutProtocol):
-    response_received_s = 1.0
 
 
 def get(url: str, path: str, **headers: str) -> Answer:
@@ -63,7 +60,7 @@ def leader() -> Iterator[str]:
 @pytest.fixture(scope="module")
 def follower(leader: str) -> Iterator[str]:
     herder = MemoryHerder(leads=False, leader_url=leader)
-    with serving(herder, view=of_follower(leader), limits=TimeLimits(Hasty)) as url:
+    with serving(herder, view=of_follower(leader), limits=TimeLimits(HASTY)) as url:
         yield url
 
 

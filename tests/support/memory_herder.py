@@ -10,6 +10,7 @@ from http import HTTPStatus
 from typing import Any
 
 from sparkmirror.config.properties import Properties
+from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.validation import invalid_config_message, validate
 from sparkmirror.domain.connect import (
     ConnectError,
@@ -33,8 +34,10 @@ _NOT_STOPPED = (
 )
 
 
-class MemoryHerder:
+class MemoryHerder(Herder):
     """A herder in memory; `leader_url` is the leader's URL if this one is not the leader."""
+
+    leader_url: str | None = None
 
     def __init__(self, *, leads: bool = True, leader_url: str | None = None) -> None:
         self.leads = leads
@@ -44,14 +47,13 @@ class MemoryHerder:
             healthy=True,
             message="Worker has completed startup and is ready to handle requests.",
         )
-        self.key: bytes | None = b"a session key"
         self.log_levels: list[tuple[str, str]] = []
         self.notes: list[tuple[str, str]] = []
         self.planned: Mapping[str, Any] | None = None
         self.compared: VerifyLook | None = None
         self._ran: set[str] = set()
-        self._changing = threading.Lock()
-        self._configs: dict[str, ConnectorConfig] = {}
+        self._changing = threading.RLock()
+        self._written: dict[str, ConnectorConfig] = {}
         self._states: dict[str, TargetState] = {}
         self._offsets: dict[str, list[ConnectorOffset]] = {}
 
@@ -61,11 +63,8 @@ class MemoryHerder:
     def kafka_cluster_id(self) -> str:
         return "a-cluster"
 
-    def session_key(self) -> bytes | None:
-        return self.key
-
     def connectors(self) -> Sequence[str]:
-        return list(self._configs)
+        return list(self._written)
 
     def info(self, name: str) -> ConnectorInfo:
         return ConnectorInfo(name, self._known(name), self._tasks(name))
@@ -75,19 +74,19 @@ class MemoryHerder:
         return [{**config, "task.class": "a.Task"} for _ in range(self._tasks(name))]
 
     def status(self, name: str) -> ConnectorStatus:
-        if name not in self._configs:
+        if name not in self._written:
             raise _not_found(f"No status found for connector {name}")
         state = self._states[name]
         connector = Status(_STATES.get(state, State.STOPPED), WORKER, 1)
         return ConnectorStatus(name, connector, dict.fromkeys(range(self._tasks(name)), connector))
 
     def task_status(self, name: str, task: int) -> Status:
-        if name not in self._configs or task not in range(self._tasks(name)):
+        if name not in self._written or task not in range(self._tasks(name)):
             raise _not_found(f"No status found for task {name}-{task}")
         return self.status(name).tasks[task]
 
     def active_topics(self, name: str) -> Sequence[str]:
-        return ["heartbeats"] if name in self._configs else []
+        return ["heartbeats"] if name in self._written else []
 
     def offsets(self, name: str) -> Sequence[ConnectorOffset]:
         self._known(name)
@@ -95,16 +94,16 @@ class MemoryHerder:
 
     def create(self, name: str, config: ConnectorConfig, initial_state: TargetState | None) -> ConnectorInfo:
         with self._leading():
-            if name in self._configs:
+            if name in self._written:
                 raise ConnectError(HTTPStatus.CONFLICT, f"Connector {name} already exists")
-            self._put(name, config)
+            self._store(name, config)
             self._be(name, initial_state or TargetState.RUNNING)
             return ConnectorInfo(name, self._known(name), 0)
 
     def put(self, name: str, config: ConnectorConfig) -> tuple[bool, ConnectorInfo]:
         with self._leading():
-            created = name not in self._configs
-            self._put(name, config)
+            created = name not in self._written
+            self._store(name, config)
             if created:
                 self._be(name, TargetState.RUNNING)
             return created, ConnectorInfo(name, self._known(name), 0 if created else self._tasks(name))
@@ -112,18 +111,18 @@ class MemoryHerder:
     def patch(self, name: str, changes: Mapping[str, str | None]) -> ConnectorInfo:
         with self._leading():
             merged = {**self._known(name), **changes}
-            self._put(name, {key: value for key, value in merged.items() if value is not None})
+            self._store(name, {key: value for key, value in merged.items() if value is not None})
             return self.info(name)
 
     def delete(self, name: str) -> None:
         with self._leading():
             self._known(name)
-            del self._configs[name], self._states[name]
+            del self._written[name], self._states[name]
             self._ran.discard(name)
 
     def change_state(self, name: str, state: TargetState) -> None:
         with self._leading():
-            if name not in self._configs:
+            if name not in self._written:
                 raise _not_found(f"Unknown connector {name}")
             self._be(name, state)
 
@@ -182,18 +181,18 @@ class MemoryHerder:
         with self._leading():
             self.log_levels.append((logger, level))
 
-    def _leading(self) -> threading.Lock:
+    def _leading(self) -> threading.RLock:
         if not self.leads:
             raise NotLeaderError(self.leader_url)
         return self._changing
 
     def _known(self, name: str) -> ConnectorConfig:
-        if name not in self._configs:
+        if name not in self._written:
             raise _not_found(f"Connector {name} not found")
-        return self._configs[name]
+        return self._written[name]
 
     def _require(self, name: str) -> None:
-        if name not in self._configs:
+        if name not in self._written:
             raise _not_found(f"Unknown connector: {name}")
 
     def _require_stopped(self, name: str) -> None:
@@ -210,11 +209,11 @@ class MemoryHerder:
         if state is TargetState.RUNNING:
             self._ran.add(name)
 
-    def _put(self, name: str, config: ConnectorConfig) -> None:
+    def _store(self, name: str, config: ConnectorConfig) -> None:
         message = invalid_config_message(validate(None, config, Properties()))
         if message is not None:
             raise ConnectError(HTTPStatus.BAD_REQUEST, message)
-        self._configs[name] = dict(config)
+        self._written[name] = dict(config)
 
 
 def _not_found(message: str) -> ConnectError:

@@ -9,8 +9,8 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.connect import validation
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, connect_app
-from sparkmirror.connect.rest.connections import TimeoutProtocol
-from sparkmirror.connect.rest.herder_calls import LEADER_FOUND_S
+from sparkmirror.connect.rest.connections import Limits
+from sparkmirror.connect.rest.forwarding import LEADER_FOUND_S
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.rest.worker_info import Metrics
@@ -22,7 +22,7 @@ from tests.support.memory_herder import MemoryHerder
 class TimeLimits(NamedTuple):
     """A server's limits that tests shorten; by default those of the product."""
 
-    protocol: type[TimeoutProtocol] = TimeoutProtocol
+    connections: Limits = Limits()
     leader_found_s: float = LEADER_FOUND_S
 
 
@@ -74,7 +74,7 @@ def server(
     plugins: RealPlugins | None = None,
 ) -> Iterator[RestServer]:
     """Levels that requests set are those of this process's loggers, for as long as it serves."""
-    started = RestServer(rest, limits.protocol)
+    started = RestServer(rest, limits.connections)
     started.bind()
     with levels_restored():
         try:

@@ -67,7 +67,14 @@ class Connectors(Protocol):
 
 
 class Herder:
-    """Safe in any thread. `rest.herder_protocol.Herder` describes the methods."""
+    """Safe in any thread; no method blocks for longer than a request may take.
+
+    Methods that read, except `offsets` and `plan`, use what the node has in memory: the server calls them on
+    its event loop, where hundreds of polling clients cost no threads.
+
+    Unknown names and refused changes raise ConnectError with Connect's own status and message. Methods that
+    change state run on the leader: on other nodes they raise NotLeaderError, and the request is forwarded.
+    """
 
     def __init__(
         self,
@@ -106,11 +113,8 @@ class Herder:
 
     @property
     def leader_url(self) -> str | None:
+        """None while no leader is known."""
         return self._membership().leader_url
-
-    def session_key(self) -> bytes | None:
-        key = self._configs.session_key
-        return None if key is None else key.key
 
     # on any node
 
@@ -148,6 +152,7 @@ class Herder:
         return copied_offsets(read_connector_offsets(self._client, self._topics.offsets, name))
 
     def set_log_level(self, logger: str, level: str) -> None:
+        """Set the level on all nodes, also those that start later."""
         self._require_started()
         self._topics.configs.put_log_level(logger, level)
 
@@ -171,6 +176,7 @@ class Herder:
             return self._put(name, config, initial_state)
 
     def put(self, name: str, config: ConnectorConfig) -> tuple[bool, ConnectorInfo]:
+        """Return whether the connector was created, and its present state."""
         with self._leading():
             created = name not in self._configs.connectors
             return created, self._put(name, config, None)
@@ -204,6 +210,7 @@ class Herder:
             return planned
 
     def note(self, name: str, text: str) -> None:
+        """Add to the connector's events; to those of its next run if it does not run now."""
         with self._leading():
             if name in self._configs.connectors:
                 self._leader.note(name, text)
@@ -237,6 +244,7 @@ class Herder:
             )
 
     def plan(self, name: str) -> Mapping[str, Any]:
+        """Return the plan of a source connector as JSON. Reads from both of its clusters."""
         with self._leading():
             config = self._known(name)
         try:
@@ -247,10 +255,12 @@ class Herder:
             raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from error
 
     def verify(self, name: str) -> None:
+        """Begin to compare what a source connector has copied. ConnectError (409) while a comparison runs."""
         if not self._verifying(name).start():
             raise ConnectError(HTTPStatus.CONFLICT, f"Connector {name} is being verified already")
 
     def verification(self, name: str) -> VerifyLook | None:
+        """The running comparison, or the last one of this run of the connector."""
         return self._verifying(name).look()
 
     # steps of the above

@@ -19,8 +19,7 @@ from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, connect_app
 from sparkmirror.connect.rest.connector_plugins import JsonObject
-from sparkmirror.connect.rest.exposure import exposure
-from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
+from sparkmirror.connect.rest.rest_settings import RestSettings, exposure, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.worker_file import WorkerFile, worker_file
 from sparkmirror.connect.worker_node import WorkerNode, worker_id

@@ -2,5 +2,5 @@
 
 An endpoint is a route with its handler in the module of its path (`connectors`, `connector_plugins`,
 `loggers`, `worker_info`), and its description in `openapi.json`. If it needs more of the worker,
-`herder_protocol` declares the call and `connect.herder` implements it.
+`connect.herder` has the method.
 """

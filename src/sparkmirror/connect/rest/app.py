@@ -1,7 +1,8 @@
-"""Builds the REST API's ASGI applications: the resources' routes over a node, and the layers around them."""
+"""Builds the ASGI applications: a worker's REST API, and the pages and metrics of a process without one."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
 
@@ -10,30 +11,31 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.logger_levels import LogLevels
-from sparkmirror.connect.rest.authentication import Authentication
-from sparkmirror.connect.rest.browser_requests import BrowserRequests
+from sparkmirror.connect.rest.authentication import Authentication, FailedLogins, Logins
+from sparkmirror.connect.rest.browsers import (
+    BrowserRequests,
+    CrossOrigin,
+    ResponseHeaders,
+    add_safe_headers,
+    apply_rules,
+)
 from sparkmirror.connect.rest.connector_plugins import Plugins, PluginsResource
 from sparkmirror.connect.rest.connectors import ConnectorsResource
 from sparkmirror.connect.rest.dispatch import CaughtErrors, Endpoint
-from sparkmirror.connect.rest.failed_logins import FailedLogins
-from sparkmirror.connect.rest.forwarding import Forwarder
-from sparkmirror.connect.rest.herder_calls import LEADER_FOUND_S, HerderCalls
-from sparkmirror.connect.rest.herder_protocol import Herder
-from sparkmirror.connect.rest.internal_requests import InternalRequests
+from sparkmirror.connect.rest.forwarding import LEADER_FOUND_S, Forwarder, HerderCalls
 from sparkmirror.connect.rest.loggers import LoggersResource
-from sparkmirror.connect.rest.login_settings import accepted_logins
+from sparkmirror.connect.rest.login_settings import LoginSettings, accepted_logins
 from sparkmirror.connect.rest.page_actions import PageActions
-from sparkmirror.connect.rest.paths import CanonicalPaths
-from sparkmirror.connect.rest.response_headers import CrossOrigin, ResponseHeaders, SafeContent
-from sparkmirror.connect.rest.responses import error_response, http_error
+from sparkmirror.connect.rest.responses import error_response, http_error, json_response
 from sparkmirror.connect.rest.rest_settings import RestSettings
-from sparkmirror.connect.rest.worker_info import Metrics, WorkerInfoResource
+from sparkmirror.connect.rest.worker_info import Metrics, WorkerInfoResource, metrics_response
 from sparkmirror.plan.flow_plan_json import from_json
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.mirror_response import mirror_response
 from sparkmirror.ui.plans import Plans
-from sparkmirror.ui.routes import PagesResource
+from sparkmirror.ui.routes import PagesResource, run_here
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ def connect_app(node: Node, settings: RestSettings, *, leader_found_s: float = L
     logins, failed = accepted_logins(settings.logins), FailedLogins()
 
     def known(served: Sequence[Route]) -> ASGIApp:
-        return CanonicalPaths(Authentication(_router(served), logins, failed))
+        return _routed(served, logins, failed)
 
     if settings.admin_listeners is None:
         return ConnectApp(_around(known([*main, *admin]), settings))
@@ -73,9 +75,8 @@ def routes(
     """The routes for every client, and those for administrators."""
     calls = HerderCalls(Forwarder(settings.tls), lambda: node.herder.leader_url, leader_found_s)
     actions = PageActions(node.herder, calls, is_on=settings.pages_may_act)
-    internal = InternalRequests(node.herder, settings.verification_algorithms)
     main = [
-        *ConnectorsResource(node.herder, calls, settings.topic_tracking, internal).routes(),
+        *ConnectorsResource(node.herder, calls, settings.topic_tracking).routes(),
         *PluginsResource(node.plugins, calls).routes(),
         *WorkerInfoResource(node.herder, node.metrics, calls).routes(),
         *([] if node.view is None else _view_routes(node, node.view, calls, actions)),
@@ -94,7 +95,7 @@ def _view_routes(node: Node, view: CurrentView, calls: HerderCalls, actions: Pag
 
     plans = Plans(lambda _flow, connector: from_json(node.herder.plan(connector)))
     return [
-        Route("/mirror", Endpoint({"GET": mirror}, consumes_json=False)),
+        Route("/mirror", Endpoint({"GET": mirror})),
         *PagesResource(view, on_leader, actions, plans).routes(),
     ]
 
@@ -103,7 +104,7 @@ def _around(app: ASGIApp, settings: RestSettings) -> ASGIApp:
     """Adds the configured headers, which Connect adds to the main listeners' responses only."""
     app = guarded(app, settings)
     if settings.header_rules:
-        app = ResponseHeaders(app, settings.header_rules)
+        app = ResponseHeaders(app, apply_rules(settings.header_rules))
     if settings.allowed_origins is not None:
         app = CrossOrigin(app, settings.allowed_origins, settings.allowed_methods)
     return app
@@ -111,12 +112,64 @@ def _around(app: ASGIApp, settings: RestSettings) -> ASGIApp:
 
 def guarded(app: ASGIApp, settings: RestSettings) -> ASGIApp:
     """Refuses what pages of other sites send, and keeps browsers from guessing types."""
-    return SafeContent(CaughtErrors(BrowserRequests(app, settings.own_hosts, settings.allowed_origins)))
+    app = CaughtErrors(BrowserRequests(app, settings.own_hosts, settings.allowed_origins))
+    return ResponseHeaders(app, add_safe_headers)
 
 
-def _router(served: Sequence[Route]) -> ASGIApp:
-    return Router(list(served), redirect_slashes=False, default=not_found)
+def _routed(served: Sequence[Route], logins: Logins, failed: FailedLogins) -> ASGIApp:
+    """A slash at the end of a path is ignored, as in Connect."""
+    app = Authentication(Router(list(served), redirect_slashes=False, default=_not_found), logins, failed)
+
+    async def without_slash(scope: Scope, receive: Receive, send: Send) -> None:
+        await app({**scope, "path": scope["path"].removesuffix("/") or "/"}, receive, send)
+
+    return without_slash
 
 
-async def not_found(scope: Scope, receive: Receive, send: Send) -> None:
+async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     await error_response(http_error(HTTPStatus.NOT_FOUND))(scope, receive, send)
+
+
+def mirror_app(
+    view: CurrentView,
+    metrics: Metrics,
+    is_started: Callable[[], bool],
+    settings: RestSettings,
+    plans: Plans | None = None,
+) -> ASGIApp:
+    async def mirror(request: Request) -> Response:
+        return await run_here(request, lambda: mirror_response(view.get(), request.query_params))
+
+    served = [
+        *PagesResource(view, run_here, plans=plans).routes(),
+        Route("/mirror", Endpoint({"GET": mirror})),
+        *_reports(metrics, is_started),
+    ]
+    return guarded(_open(served), settings)
+
+
+def metrics_app(metrics: Metrics, is_started: Callable[[], bool]) -> ASGIApp:
+    """`/metrics` and `/health` only, by whatever name the host is addressed."""
+    return ResponseHeaders(CaughtErrors(_open(_reports(metrics, is_started))), add_safe_headers)
+
+
+def _reports(metrics: Metrics, is_started: Callable[[], bool]) -> list[Route]:
+    async def page(request: Request) -> Response:
+        accepted = request.headers.get("Accept-Encoding")
+        return await run_here(request, partial(metrics_response, metrics, accepted))
+
+    async def health(_request: Request) -> Response:
+        if is_started():
+            return json_response({"status": "healthy", "message": "The mirror runs."})
+        starting = {"status": "starting", "message": "The mirror is still starting up."}
+        return json_response(starting, HTTPStatus.SERVICE_UNAVAILABLE)
+
+    return [
+        Route("/metrics", Endpoint({"GET": page})),
+        Route("/health", Endpoint({"GET": health})),
+    ]
+
+
+def _open(served: Sequence[Route]) -> ASGIApp:
+    """Asks nobody to log in."""
+    return _routed(served, accepted_logins(LoginSettings()), FailedLogins())

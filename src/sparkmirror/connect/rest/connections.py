@@ -1,153 +1,132 @@
-"""Adds timeouts to uvicorn's HTTP connections: slow, half-open and vanished clients are disconnected.
+"""Ends the connections of clients that are too slow; uvicorn's own limits leave them their places for ever.
 
-A request must arrive completely in time, and its response must be received in time. A stream has no end: it
-lasts as long as its client takes what is sent. uvicorn has options for
-idle connections and for the shutdown only, so this extends its protocol class.
+uvicorn limits how many connections a listener has, and how long one stays idle behind a response. It has no
+limit for a client that sends no request or half of one, or that does not receive its response. A stream has
+no end: it lasts as long as its client takes what is sent.
 """
 
 import asyncio
-from http import HTTPStatus
-from typing import Any, Final
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
 
-import h11
-from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sparkmirror.connect.rest.authentication import PEER_NAME
-from sparkmirror.connect.rest.response_headers import SAFE_HEADERS
-from sparkmirror.connect.rest.responses import error_response, json_bytes
-from sparkmirror.domain.connect import ConnectError
-
-REQUEST_COMPLETE_S: Final = 30.0
-"""From the start of the connection, or from the end of the idle time after a response."""
-RESPONSE_RECEIVED_S: Final = 120.0
-"""Longer than any request takes."""
-KEPT_IDLE_S: Final = 30
-CONNECTIONS_MAX: Final = 1000
-"""Per listener; more get a 503."""
-_PIECE_BYTES: Final = 4096
-"""Taken at a time: a chunk of one byte costs as much as one of many, and has 6 bytes."""
 
 
-class TimeoutProtocol(H11Protocol):
-    """uvicorn creates one for each connection."""
+class Limits(NamedTuple):
+    """The seconds that a client may take, and the number of a listener's connections; more get a 503."""
 
-    request_complete_s = REQUEST_COMPLETE_S
-    response_received_s = RESPONSE_RECEIVED_S
-    connections_max = CONNECTIONS_MAX
+    kept_idle_s: int = 30
+    """Before its next request."""
+    request_complete_s: float = 30.0
+    """For the head of a request, beyond the idle time, and for its body."""
+    response_received_s: float = 120.0
+    """For a response, or for each part of a stream."""
+    connections_max: int = 1000
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self._served: ASGIApp = self.app
-        self.app = self._limited  # uvicorn's own limit responds with a text, without headers
-        self._deadline: asyncio.TimerHandle | None = None
-        self._responding: RequestResponseCycle | None = None
-        self._unread = bytearray()
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
-        super().connection_made(transport)
-        peer = transport.get_extra_info("ssl_object")
+class HasTransport(Protocol):
+    """A connection as the server lists it."""
+
+    transport: asyncio.Transport
+
+
+@dataclass(slots=True, eq=False)
+class _Request:
+    """A request under way; `waits_until` is None while not the client but the application is waited for."""
+
+    body_until: float
+    waits_until: float | None = None
+    is_stream: bool = False
+
+
+@dataclass(slots=True)
+class Connections:
+    """An application around another one, which knows what each connection of its listener waits for."""
+
+    app: ASGIApp
+    limits: Limits
+    has_certificates: bool = False
+    """Whether clients may have certificates."""
+    open: Collection[HasTransport] = ()
+    """The listener's connections, which the server keeps."""
+    _requests: dict[object, _Request] = field(default_factory=dict)
+    _idle_until: dict[asyncio.Transport, float] = field(default_factory=dict)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        loop = asyncio.get_running_loop()
+        request = _Request(loop.time() + self.limits.request_complete_s)
+
+        async def received() -> Message:
+            request.waits_until = request.body_until
+            message = await receive()
+            more = bool(message.get("more_body"))
+            request.body_until = request.body_until if more else float("inf")
+            request.waits_until = None
+            return message
+
+        async def sent(message: Message) -> None:
+            request.waits_until = loop.time() + self.limits.response_received_s
+            request.is_stream |= bool(message.get("more_body"))
+            await send(message)
+            request.waits_until = None
+
+        self._requests[scope["client"]] = request
+        if self.has_certificates:
+            scope = {
+                **scope,
+                "state": {**scope.get("state", {}), PEER_NAME: self._peer_name(scope["client"])},
+            }
+        try:
+            await self.app(scope, received, sent)
+        finally:
+            if self._requests.get(scope["client"]) is request:  # the next one may have begun
+                del self._requests[scope["client"]]
+
+    def end_slow(self) -> None:
+        """Disconnect the clients whose time is over. Called about once a second."""
+        now = asyncio.get_running_loop().time()
+        idle_until = now + self.limits.kept_idle_s + self.limits.request_complete_s
+        idle: dict[asyncio.Transport, float] = {}
+        for transport, request in self._under_way():
+            if request is None:
+                until = idle[transport] = self._idle_until.get(transport, idle_until)
+            else:
+                until = request.waits_until or now
+            if until < now:
+                transport.abort()
+        self._idle_until = idle
+
+    def end_idle(self) -> None:
+        """Disconnect clients without a request, and those of streams, which would not end by themselves."""
+        for transport, request in self._under_way():
+            if request is None or request.is_stream:
+                transport.abort()
+
+    def end_all(self) -> None:
+        for connection in list(self.open):
+            connection.transport.abort()
+
+    def _under_way(self) -> Iterator[tuple[asyncio.Transport, _Request | None]]:
+        for connection in list(self.open):
+            yield connection.transport, self._requests.get(_client(connection.transport))
+
+    def _peer_name(self, client: object) -> str | None:
+        """The distinguished name of the client's certificate as Java writes it: `CN=ops,O=Example`."""
+        from cryptography import x509  # noqa: PLC0415 - only where clients have certificates
+
+        transports = (each.transport for each in self.open if _client(each.transport) == client)
+        of_client = next(transports, None)
+        peer = None if of_client is None else of_client.get_extra_info("ssl_object")
         certificate = None if peer is None else peer.getpeercert(binary_form=True)
-        if certificate is not None:
-            self.app_state = {**self.app_state, PEER_NAME: _subject(certificate)}
-        self._drop_after(self.request_complete_s)
-
-    async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_full = max(len(self.connections), len(self.tasks)) >= self.connections_max
-        await (_too_many if is_full else self._served)(scope, receive, send)
-
-    def data_received(self, data: bytes) -> None:
-        """Take it in pieces, between which others are served."""
-        is_taking = bool(self._unread)
-        self._unread += data
-        if is_taking:
-            self.transport.pause_reading()
-        else:
-            self._take_piece()
-
-    def _take_piece(self) -> None:
-        if self.transport.is_closing():
-            return
-        piece = bytes(self._unread[:_PIECE_BYTES])
-        super().data_received(piece)
-        del self._unread[:_PIECE_BYTES]
-        if self._unread:
-            self.transport.pause_reading()
-            self.loop.call_soon(self._take_piece)
-        elif not self.flow.read_paused:
-            self.transport.resume_reading()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._cancel_deadline()
-        super().connection_lost(exc)
-
-    def handle_events(self) -> None:
-        super().handle_events()
-        cycle = self.cycle
-        if cycle is not None and cycle is not self._responding and not cycle.more_body:
-            self._responding = cycle
-            if not cycle.response_complete:
-                self._drop_after(self.response_received_s)
-
-    def _expire(self) -> None:
-        if self._is_stream() and self.transport.get_write_buffer_size() == 0:
-            self._drop_after(self.response_received_s)
-        else:
-            self.transport.abort()
-
-    def _is_stream(self) -> bool:
-        """A response that was begun and not ended is one; all others are sent as a whole."""
-        cycle = self.cycle
-        return cycle is not None and cycle.response_started and not cycle.response_complete
-
-    def on_response_complete(self) -> None:
-        # Even a closed transport stays open until the client has received its last bytes.
-        self._drop_after(self.timeout_keep_alive + self.request_complete_s)
-        super().on_response_complete()
-
-    def shutdown(self) -> None:
-        """Close at once without an open request: TLS would wait 30 s for the client's close_notify.
-
-        A stream would not end by itself.
-        """
-        is_idle = self.cycle is None or self.cycle.response_complete or self._is_stream()
-        if is_idle and self.transport.get_write_buffer_size() == 0:
-            self.transport.abort()
-        else:
-            super().shutdown()
-
-    def send_400_response(self, msg: str) -> None:
-        """Respond with an error of Connect's shape to anything but HTTP."""
-        body = json_bytes({"error_code": HTTPStatus.BAD_REQUEST.value, "message": msg})
-        headers = [
-            ("content-type", "application/json"),
-            ("content-length", str(len(body))),
-            ("connection", "close"),
-            *SAFE_HEADERS.items(),
-        ]
-        events = [h11.Response(status_code=HTTPStatus.BAD_REQUEST, headers=headers), h11.Data(data=body)]
-        for event in (*events, h11.EndOfMessage()):
-            self.transport.write(self.conn.send(event) or b"")
-        self.transport.close()
-
-    def _drop_after(self, seconds: float) -> None:
-        self._cancel_deadline()
-        self._deadline = self.loop.call_later(seconds, self._expire)
-
-    def _cancel_deadline(self) -> None:
-        if self._deadline is not None:
-            self._deadline.cancel()
-            self._deadline = None
+        if certificate is None:
+            return None
+        return x509.load_der_x509_certificate(certificate).subject.rfc4514_string()
 
 
-async def _too_many(scope: Scope, receive: Receive, send: Send) -> None:
-    response = error_response(ConnectError(HTTPStatus.SERVICE_UNAVAILABLE, "Too many connections"))
-    response.headers.update({"Connection": "close", **SAFE_HEADERS})
-    await response(scope, receive, send)
-
-
-def _subject(certificate: bytes) -> str:
-    """The distinguished name as Java writes it: `CN=ops,O=Example`."""
-    from cryptography import x509  # noqa: PLC0415 - only where clients have certificates
-
-    return x509.load_der_x509_certificate(certificate).subject.rfc4514_string()
+def _client(transport: asyncio.Transport) -> object:
+    """The address by which ASGI names a client."""
+    peer = transport.get_extra_info("peername")
+    return None if peer is None else (str(peer[0]), int(peer[1]))

@@ -8,9 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sparkmirror.connect.rest.dispatch import Endpoint
-from sparkmirror.connect.rest.herder_calls import HerderCalls
-from sparkmirror.connect.rest.paths import flag, parameter
-from sparkmirror.connect.rest.request_bodies import config_changes, read_body
+from sparkmirror.connect.rest.forwarding import HerderCalls
+from sparkmirror.connect.rest.requests import config_changes, flag, read_body
 from sparkmirror.connect.rest.responses import json_response
 
 JsonObject = Mapping[str, object]
@@ -50,11 +49,11 @@ class PluginsResource:
         return json_response(self._plugins.plugins(connectors_only=connectors_only))
 
     async def _config_keys(self, request: Request) -> Response:
-        plugin = parameter(request, "plugin")
+        plugin = request.path_params["plugin"]
         return json_response(await self._calls.run(lambda: self._plugins.config_keys(plugin)))
 
     async def _validate(self, request: Request) -> Response:
-        plugin = parameter(request, "plugin")
+        plugin = request.path_params["plugin"]
         body = await read_body(request)
         config = await self._calls.run(lambda: config_changes(body))
         return json_response(await self._calls.run(lambda: self._plugins.validate(plugin, config)))

@@ -5,28 +5,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from sparkmirror.config.masking import masked
-from sparkmirror.connect.rest import response_bodies
+from sparkmirror.connect.herder import Herder
+from sparkmirror.connect.rest import responses
 from sparkmirror.connect.rest.authentication import Role, login_of
 from sparkmirror.connect.rest.dispatch import Endpoint
-from sparkmirror.connect.rest.herder_calls import HerderCalls
-from sparkmirror.connect.rest.herder_protocol import Herder
-from sparkmirror.connect.rest.internal_requests import InternalRequests
-from sparkmirror.connect.rest.paths import encoded, flag, parameter
-from sparkmirror.connect.rest.request_bodies import (
+from sparkmirror.connect.rest.forwarding import HerderCalls
+from sparkmirror.connect.rest.requests import (
     config_changes,
     connector_config,
     create_request,
+    flag,
     offsets_to_alter,
     read_body,
+    requested,
     require_same_name,
 )
-from sparkmirror.connect.rest.requested import requested
 from sparkmirror.connect.rest.responses import (
     empty_response,
     encoded_response,
@@ -43,19 +43,15 @@ _RESET: Final = "The offsets for this connector have been reset successfully"
 _TRACKING_OFF: Final = "Topic tracking is disabled."
 _HOLDS_RECORDS: Final = "The result of a comparison holds parts of records: administrators only"
 _RESET_OFF: Final = "Topic tracking reset is disabled."
-_INT_MAX: Final = 2**31 - 1
-_INTEGER: Final = re.compile(r"[-+]?[0-9]{1,100}")
-"""Python converts no more than 4300 digits."""
+_PATH_SAFE: Final = "!$&'()*+,=:@"
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
 
 
 class ConnectorsResource:
-    def __init__(
-        self, herder: Herder, calls: HerderCalls, tracking: TopicTracking, internal: InternalRequests
-    ) -> None:
+    def __init__(self, herder: Herder, calls: HerderCalls, tracking: TopicTracking) -> None:
         self._herder = herder
         self._calls = calls
         self._tracking = tracking
-        self._internal = internal
 
     def routes(self) -> list[Route]:
         one = "/connectors/{connector}"
@@ -68,11 +64,7 @@ class ConnectorsResource:
             Route(one + "/pause", Endpoint({"PUT": self._pause})),
             Route(one + "/resume", Endpoint({"PUT": self._resume})),
             Route(one + "/stop", Endpoint({"PUT": self._stop})),
-            Route(
-                one + "/tasks",
-                Endpoint({"GET": self._tasks, "POST": self._internal.refuse}, consumes_json=False),
-            ),
-            Route(one + "/fence", Endpoint({"PUT": self._internal.refuse}, consumes_json=False)),
+            Route(one + "/tasks", Endpoint({"GET": self._tasks})),
             Route(one + "/tasks/{task}/status", Endpoint({"GET": self._task_status})),
             Route(one + "/tasks/{task}/restart", Endpoint({"POST": self._restart_task})),
             Route(one + "/topics", Endpoint({"GET": self._topics})),
@@ -106,21 +98,21 @@ class ConnectorsResource:
                 encoded.append(json_bytes(name) + b":" + json_bytes(expanded))
         return encoded_response(b"{" + b",".join(encoded) + b"}")
 
-    def _expanded(self, request: Request, name: str, expansions: list[str]) -> response_bodies.Json:
+    def _expanded(self, request: Request, name: str, expansions: list[str]) -> responses.Json:
         known = {"status": self._state_json, "info": self._info_json}
         return {expansion: known[expansion](request, name) for expansion in expansions if expansion in known}
 
-    def _info_json(self, request: Request, name: str) -> response_bodies.Json:
+    def _info_json(self, request: Request, name: str) -> responses.Json:
         info = self._herder.info(name)
-        return response_bodies.connector_info(replace(info, config=_visible(request, info.config)))
+        return responses.connector_info(replace(info, config=_visible(request, info.config)))
 
-    def _state_json(self, _request: Request, name: str) -> response_bodies.Json:
+    def _state_json(self, _request: Request, name: str) -> responses.Json:
         status = self._herder.status(name)
         try:
-            kind = response_bodies.connector_type(self._herder.info(name).config)
+            kind = responses.connector_type(self._herder.info(name).config)
         except ConnectError:
-            kind = response_bodies.connector_type({})
-        return response_bodies.connector_state(status, kind)
+            kind = responses.connector_type({})
+        return responses.connector_state(status, kind)
 
     async def _create(self, request: Request) -> Response:
         body = await read_body(request)
@@ -134,26 +126,26 @@ class ConnectorsResource:
         return await self._calls.run_on_leader(request, body, create)
 
     async def _info(self, request: Request) -> Response:
-        return json_response(self._info_json(request, parameter(request, "connector")))
+        return json_response(self._info_json(request, request.path_params["connector"]))
 
     async def _config(self, request: Request) -> Response:
-        config = self._herder.info(parameter(request, "connector")).config
+        config = self._herder.info(request.path_params["connector"]).config
         return json_response(dict(_visible(request, config)))
 
     async def _put(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         body = await read_body(request)
         config = await self._calls.run(lambda: connector_config(name, body))
 
         def put() -> Response:
             is_new, info = self._herder.put(name, config)
             self._herder.note(name, requested("creation" if is_new else "change of its config", request))
-            return _created(request, info) if is_new else json_response(response_bodies.connector_info(info))
+            return _created(request, info) if is_new else json_response(responses.connector_info(info))
 
         return await self._calls.run_on_leader(request, body, put)
 
     async def _patch(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         body = await read_body(request)
         changes = await self._calls.run(lambda: config_changes(body))
         require_same_name(name, changes)
@@ -161,12 +153,12 @@ class ConnectorsResource:
         def patch() -> Response:
             info = self._herder.patch(name, changes)
             self._herder.note(name, requested("change of its config", request))
-            return json_response(response_bodies.connector_info(info))
+            return json_response(responses.connector_info(info))
 
         return await self._calls.run_on_leader(request, body, patch)
 
     async def _delete(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
 
         def delete() -> None:
             self._herder.note(name, requested("deletion", request))
@@ -175,10 +167,10 @@ class ConnectorsResource:
         return await self._done(request, HTTPStatus.NO_CONTENT, delete)
 
     async def _status(self, request: Request) -> Response:
-        return json_response(self._state_json(request, parameter(request, "connector")))
+        return json_response(self._state_json(request, request.path_params["connector"]))
 
     async def _restart(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         include_tasks = flag(request, "includeTasks", default=False)
         only_failed = flag(request, "onlyFailed", default=False)
 
@@ -187,8 +179,8 @@ class ConnectorsResource:
             status = self._herder.restart(name, include_tasks=include_tasks, only_failed=only_failed)
             if not include_tasks and not only_failed:
                 return empty_response(HTTPStatus.NO_CONTENT)
-            kind = response_bodies.connector_type(self._herder.info(name).config)
-            return json_response(response_bodies.connector_state(status, kind), HTTPStatus.ACCEPTED)
+            kind = responses.connector_type(self._herder.info(name).config)
+            return json_response(responses.connector_state(status, kind), HTTPStatus.ACCEPTED)
 
         return await self._calls.run_on_leader(request, b"", restart)
 
@@ -202,7 +194,7 @@ class ConnectorsResource:
         return await self._change_state(request, TargetState.STOPPED, HTTPStatus.NO_CONTENT)
 
     async def _change_state(self, request: Request, state: TargetState, status: HTTPStatus) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
 
         def change() -> None:
             # Before it is done: a connector that has stopped has no events.
@@ -212,33 +204,33 @@ class ConnectorsResource:
         return await self._done(request, status, change)
 
     async def _tasks(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         return await self._calls.run(lambda: self._all_tasks(request, name))
 
     def _all_tasks(self, request: Request, name: str) -> Response:
         """Each has the whole config, and is encoded alone."""
         configs = [_visible(request, config) for config in self._herder.task_configs(name)]
-        encoded = map(json_bytes, response_bodies.task_infos(name, configs))
+        encoded = map(json_bytes, responses.task_infos(name, configs))
         return encoded_response(b"[" + b",".join(encoded) + b"]")
 
     async def _task_status(self, request: Request) -> Response:
-        name, task = parameter(request, "connector"), _task(request)
-        return json_response(response_bodies.task_state(task, self._herder.task_status(name, task)))
+        name, task = request.path_params["connector"], _task(request)
+        return json_response(responses.task_state(task, self._herder.task_status(name, task)))
 
     async def _restart_task(self, request: Request) -> Response:
-        name, task = parameter(request, "connector"), _task(request)
+        name, task = request.path_params["connector"], _task(request)
         return await self._done(request, HTTPStatus.NO_CONTENT, lambda: self._herder.restart_task(name, task))
 
     async def _topics(self, request: Request) -> Response:
         self._require_tracking()
-        name = parameter(request, "connector")
-        return json_response(response_bodies.active_topics(name, self._herder.active_topics(name)))
+        name = request.path_params["connector"]
+        return json_response(responses.active_topics(name, self._herder.active_topics(name)))
 
     async def _reset_topics(self, request: Request) -> Response:
         self._require_tracking()
         if not self._tracking.reset_allowed:
             raise ConnectError(HTTPStatus.FORBIDDEN, _RESET_OFF)
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         return await self._done(request, HTTPStatus.ACCEPTED, lambda: self._herder.reset_active_topics(name))
 
     def _require_tracking(self) -> None:
@@ -246,39 +238,39 @@ class ConnectorsResource:
             raise ConnectError(HTTPStatus.FORBIDDEN, _TRACKING_OFF)
 
     async def _offsets(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         return json_response(
-            response_bodies.connector_offsets(await self._calls.run(lambda: self._herder.offsets(name)))
+            responses.connector_offsets(await self._calls.run(lambda: self._herder.offsets(name)))
         )
 
     async def _alter_offsets(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         body = await read_body(request)
         offsets = await self._calls.run(lambda: offsets_to_alter(body))
 
         def alter() -> Response:
             self._herder.alter_offsets(name, offsets)
-            return json_response(response_bodies.message(_ALTERED))
+            return json_response(responses.message(_ALTERED))
 
         return await self._calls.run_on_leader(request, body, alter)
 
     async def _reset_offsets(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
 
         def reset() -> Response:
             self._herder.reset_offsets(name)
-            return json_response(response_bodies.message(_RESET))
+            return json_response(responses.message(_RESET))
 
         return await self._calls.run_on_leader(request, b"", reset)
 
     async def _plan(self, request: Request) -> Response:
         """A request of sparkmirror's own, which Connect does not have."""
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         return await self._calls.run_on_leader(request, b"", lambda: json_response(self._herder.plan(name)))
 
     async def _verify(self, request: Request) -> Response:
         """Likewise. Begins a comparison, whose progress and result `_verification` has."""
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
 
         def verify() -> None:
             self._herder.note(name, requested("verify", request))
@@ -287,12 +279,12 @@ class ConnectorsResource:
         return await self._done(request, HTTPStatus.ACCEPTED, verify)
 
     async def _verification(self, request: Request) -> Response:
-        name = parameter(request, "connector")
+        name = request.path_params["connector"]
         if login_of(request.scope).role is Role.VIEWER:
             raise ConnectError(HTTPStatus.FORBIDDEN, _HOLDS_RECORDS)
 
         def read() -> Response:
-            return json_response(response_bodies.verification(self._herder.verification(name)))
+            return json_response(responses.verification(self._herder.verification(name)))
 
         return await self._calls.run_on_leader(request, b"", read)
 
@@ -310,14 +302,14 @@ def _visible(request: Request, config: ConnectorConfig) -> ConnectorConfig:
 
 
 def _created(request: Request, info: ConnectorInfo) -> Response:
-    response = json_response(response_bodies.connector_info(info), HTTPStatus.CREATED)
-    response.headers["Location"] = f"{request.base_url}connectors/{encoded(info.name)}"
+    response = json_response(responses.connector_info(info), HTTPStatus.CREATED)
+    response.headers["Location"] = f"{request.base_url}connectors/{quote(info.name, safe=_PATH_SAFE)}"
     return response
 
 
 def _task(request: Request) -> int:
-    """The task's number. Raises ConnectError (404) for anything else, as JAX-RS does."""
-    text = parameter(request, "task")
-    if not _INTEGER.fullmatch(text) or abs(int(text)) > _INT_MAX:
+    """The task's number. Raises ConnectError (404) for anything else."""
+    text = request.path_params["task"]
+    if not _NUMBER.fullmatch(text):
         raise http_error(HTTPStatus.NOT_FOUND)
     return int(text)

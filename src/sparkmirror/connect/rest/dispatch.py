@@ -1,8 +1,7 @@
-"""Runs the handlers of one path of the API, and checks requests around them as JAX-RS does.
+"""Runs the handlers of one path of the API, and checks requests around them.
 
-HEAD and OPTIONS are added to the given verbs; other verbs are refused (405), as are bodies that are not
-declared as JSON (415) and clients that accept no JSON (406). An unexpected error is logged under a number,
-which is all that the client learns of it (500).
+HEAD is added to GET; other verbs are refused (405), as are bodies that are not declared as JSON (415). An
+unexpected error is logged under a number, which is all that the client learns of it (500).
 """
 
 import logging
@@ -10,6 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
@@ -24,25 +24,15 @@ logger = logging.getLogger(__name__)
 Handler = Callable[[Request], Awaitable[Response]]
 
 _JSON: Final = "application/json"
-_ACCEPTED: Final = frozenset({"", _JSON, "application/*", "*/*", "*"})
 
 
 class Endpoint:
-    """An ASGI application for one path. `consumes_json` and `produces_json` are JAX-RS's annotations."""
+    """An ASGI application for one path."""
 
-    def __init__(
-        self,
-        handlers: Mapping[str, Handler],
-        *,
-        consumes_json: bool = True,
-        produces_json: bool = True,
-    ) -> None:
+    def __init__(self, handlers: Mapping[str, Handler]) -> None:
         self._handlers = dict(handlers)
         if "GET" in handlers:
             self._handlers["HEAD"] = handlers["GET"]
-        self._handlers["OPTIONS"] = self._options
-        self._consumes_json = consumes_json
-        self._produces_json = produces_json
 
     @property
     def verbs(self) -> frozenset[str]:
@@ -54,13 +44,13 @@ class Endpoint:
         if request.method not in READING:
             user = login_of(scope).user
             by = "" if user is None else f" by {user!r}"
-            logger.info("%s %s%s: %d", request.method, scope["path"], by, response.status_code)
+            path = quote(scope["path"])
+            logger.info("%s %s%s: %d", request.method, path, by, response.status_code)
         await response(scope, receive, send)
 
     async def _response(self, request: Request) -> Response:
         try:
-            handler = self._negotiated(request)
-            return await handler(request)
+            return await self._handler(request)(request)
         except ConnectError as error:
             return error_response(error)
         except TimeoutError:
@@ -70,20 +60,13 @@ class Endpoint:
         except Exception as error:  # noqa: BLE001 - the log has it
             return _unexpected(request.scope, error)
 
-    def _negotiated(self, request: Request) -> Handler:
+    def _handler(self, request: Request) -> Handler:
         handler = self._handlers.get(request.method)
         if handler is None:
             raise http_error(HTTPStatus.METHOD_NOT_ALLOWED)
-        if request.method != "OPTIONS":
-            if self._consumes_json and not _is_json(request):
-                raise http_error(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
-            if self._produces_json and not _takes_json(request):
-                raise http_error(HTTPStatus.NOT_ACCEPTABLE)
+        if _has_body(request) and _media_type(request) != _JSON:
+            raise http_error(HTTPStatus.UNSUPPORTED_MEDIA_TYPE)
         return handler
-
-    async def _options(self, _request: Request) -> Response:
-        verbs = sorted(self._handlers)
-        return Response(", ".join(verbs), media_type="text/plain", headers={"Allow": ",".join(verbs)})
 
 
 class CaughtErrors:
@@ -110,17 +93,10 @@ class CaughtErrors:
 
 def _unexpected(scope: Scope, error: Exception) -> Response:
     number = secrets.token_hex(4)
-    logger.error("%s %s failed, error %s", scope["method"], scope["path"], number, exc_info=error)
+    path = quote(scope["path"])
+    logger.error("%s %s failed, error %s", scope["method"], path, number, exc_info=error)
     message = f"Unexpected error {number}: see the worker's log"
     return error_response(ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message))
-
-
-def _is_json(request: Request) -> bool:
-    """Whether the request has no body, or one declared as JSON."""
-    content_type = request.headers.get("content-type")
-    if content_type is None:
-        return not _has_body(request)
-    return _media_type(content_type) == _JSON
 
 
 def _has_body(request: Request) -> bool:
@@ -128,10 +104,5 @@ def _has_body(request: Request) -> bool:
     return length != "0" or "transfer-encoding" in request.headers
 
 
-def _takes_json(request: Request) -> bool:
-    lines = request.headers.getlist("accept")
-    return not lines or any(_media_type(item) in _ACCEPTED for line in lines for item in line.split(","))
-
-
-def _media_type(text: str) -> str:
-    return text.partition(";")[0].strip().lower()
+def _media_type(request: Request) -> str:
+    return request.headers.get("content-type", "").partition(";")[0].strip().lower()

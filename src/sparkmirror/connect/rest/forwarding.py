@@ -1,21 +1,26 @@
-"""Forwards requests that only the leader can serve to it, over two hops at most, as Connect does.
+"""Runs the herder's blocking calls in threads, and forwards requests that only the leader can serve.
 
-The query parameter `forward` counts the hops: absent on a user's request, `true` on the first node's, `false`
-on the second's.
+A request is forwarded over two hops at most, as in Connect. The query parameter `forward` counts them: absent
+on a user's request, `true` on the first node's, `false` on the second's.
 """
 
+import asyncio
 import logging
+import time
+from collections.abc import Callable
+from functools import partial
 from http import HTTPStatus
-from typing import Final, NamedTuple
-from urllib.parse import urlencode, urlsplit
+from typing import Final, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
+import anyio
+import anyio.to_thread
 import urllib3
 from starlette.requests import Request
 from starlette.responses import Response
 
-from sparkmirror.connect.rest.paths import first
 from sparkmirror.connect.rest.tls import RestTls
-from sparkmirror.domain.connect import ConnectError
+from sparkmirror.domain.connect import ConnectError, NotLeaderError
 from sparkmirror.security.tls_context import ClientContexts
 
 logger = logging.getLogger(__name__)
@@ -44,10 +49,10 @@ class Hop(NamedTuple):
 
     @classmethod
     def of(cls, request: Request, body: bytes) -> "Hop":
-        forward = first(request, _FORWARD)
+        forward = request.query_params.get(_FORWARD)
         return cls(
             request.method,
-            request.scope["path"],
+            quote(request.scope["path"]),
             tuple((key, value) for key, value in request.query_params.multi_items() if key != _FORWARD),
             body,
             request.headers.get("authorization"),
@@ -113,3 +118,58 @@ def _response(found: urllib3.BaseHTTPResponse, base_url: str) -> Response:
     if location is not None:
         response.headers["Location"] = base_url.rstrip("/") + urlsplit(location).path
     return response
+
+
+T = TypeVar("T")
+
+_CALLS_MAX: Final = 64
+LEADER_FOUND_S: Final = 10.0
+"""Time for the group to elect a leader, as when its first node has just started: brokers then wait 3 s for
+more members. A Java worker queues requests meanwhile and runs them when it has joined."""
+_LEADER_POLL_S: Final = 0.1
+_LEADER_GONE: Final = "The leader was lost meanwhile; whether the request was met is not known"
+
+
+class HerderCalls:
+    """Runs at most 64 calls at once, each in a thread; others wait, within the request timeout."""
+
+    def __init__(
+        self,
+        forwarder: Forwarder,
+        leader_url: Callable[[], str | None],
+        leader_found_s: float = LEADER_FOUND_S,
+    ) -> None:
+        self._forwarder = forwarder
+        self._leader_url = leader_url
+        self._leader_found_s = leader_found_s
+        self._limiter = anyio.CapacityLimiter(_CALLS_MAX)
+
+    async def run(self, action: Callable[[], T]) -> T:
+        """Return the action's result. Raises TimeoutError."""
+        with anyio.fail_after(REQUEST_TIMEOUT_S):
+            return await anyio.to_thread.run_sync(action, abandon_on_cancel=True, limiter=self._limiter)
+
+    async def run_on_leader(self, request: Request, body: bytes, action: Callable[[], Response]) -> Response:
+        """Return the action's response, or the leader's response to the forwarded request."""
+        hop = Hop.of(request, body)
+        deadline = time.monotonic() + self._leader_found_s
+        while True:
+            try:
+                return await self.run(action)
+            except NotLeaderError as error:
+                leader_url = error.leader_url
+            if leader_url is not None or time.monotonic() > deadline:
+                return await self._forward(hop, leader_url)
+            await asyncio.sleep(_LEADER_POLL_S)
+
+    async def _forward(self, hop: Hop, leader_url: str | None) -> Response:
+        """Stop waiting when the leader changes: a frozen or cut-off former one may not respond for long."""
+        sending = asyncio.ensure_future(self.run(partial(self._forwarder.forward, hop, leader_url)))
+        try:
+            while not sending.done() and self._leader_url() == leader_url:
+                await asyncio.wait({sending}, timeout=_LEADER_POLL_S)
+        finally:
+            sending.cancel()
+        if not sending.done():
+            raise ConnectError(HTTPStatus.CONFLICT, _LEADER_GONE)
+        return sending.result()

@@ -8,13 +8,12 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
+from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.logger_levels import LoggerLevel, LogLevels
-from sparkmirror.connect.rest import response_bodies
+from sparkmirror.connect.rest import responses
 from sparkmirror.connect.rest.dispatch import Endpoint
-from sparkmirror.connect.rest.herder_calls import HerderCalls
-from sparkmirror.connect.rest.herder_protocol import Herder
-from sparkmirror.connect.rest.paths import first, parameter
-from sparkmirror.connect.rest.request_bodies import config_changes, read_body
+from sparkmirror.connect.rest.forwarding import HerderCalls
+from sparkmirror.connect.rest.requests import config_changes, read_body
 from sparkmirror.connect.rest.responses import bad_request, empty_response, json_response
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.log_levels import is_level
@@ -41,14 +40,14 @@ class LoggersResource:
         return json_response({name: _json(level) for name, level in self._levels.all().items()})
 
     async def _level(self, request: Request) -> Response:
-        name = parameter(request, "logger")
+        name = request.path_params["logger"]
         level = self._levels.level(name)
         if level is None:
             raise ConnectError(HTTPStatus.NOT_FOUND, f"Logger {name} not found.")
         return json_response(_json(level))
 
     async def _set(self, request: Request) -> Response:
-        name = parameter(request, "logger")
+        name = request.path_params["logger"]
         body = await read_body(request)
         level = (await self._calls.run(lambda: config_changes(body))).get("level")
         if level is None:
@@ -56,7 +55,7 @@ class LoggersResource:
         if not is_level(level):
             raise ConnectError(HTTPStatus.NOT_FOUND, f"invalid log level '{level}'.")
         self._levels.require_place(name)
-        scope = (first(request, "scope") or _WORKER).lower()
+        scope = (request.query_params.get("scope") or _WORKER).lower()
         if scope == _CLUSTER:
             return await self._calls.run_on_leader(
                 request, body, lambda: self._set_on_all_workers(name, level)
@@ -72,5 +71,5 @@ class LoggersResource:
         return empty_response(HTTPStatus.NO_CONTENT)
 
 
-def _json(level: LoggerLevel) -> response_bodies.Json:
+def _json(level: LoggerLevel) -> responses.Json:
     return {"level": level.level, "last_modified": level.last_modified}

@@ -17,8 +17,7 @@ from sparkmirror.config.tls_settings import tls_settings
 from sparkmirror.config.worker_options import ADMIN_USERS, JAAS_FILE, OPEN_PATHS, TOKENS, WORKER
 from sparkmirror.connect.rest.authentication import Logins, Role, Scheme, User
 from sparkmirror.connect.rest.basic_users import BasicUsers, PasswordFile
-from sparkmirror.connect.rest.bearer_tokens import BearerTokens, TokenRules
-from sparkmirror.connect.rest.public_keys import PublicKeys, fetcher
+from sparkmirror.connect.rest.bearer_tokens import BearerTokens, PublicKeys, TokenRules, fetcher
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import TlsSettings
 

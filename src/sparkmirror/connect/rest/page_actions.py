@@ -9,11 +9,10 @@ from typing import Final, NamedTuple
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.rest.authentication import Role, login_of
-from sparkmirror.connect.rest.herder_calls import HerderCalls
-from sparkmirror.connect.rest.herder_protocol import Herder
-from sparkmirror.connect.rest.paths import encoded
-from sparkmirror.connect.rest.requested import requested
+from sparkmirror.connect.rest.forwarding import HerderCalls
+from sparkmirror.connect.rest.requests import requested
 from sparkmirror.connect.rest.responses import empty_response
 from sparkmirror.domain.connect import ConnectError, TargetState
 
@@ -57,7 +56,7 @@ class PageActions:
 
     async def act(self, request: Request, action: str, connector: str) -> None:
         call = _CALLS[action]
-        path = f"/connectors/{encoded(connector)}/{call.path}"
+        path = f"/connectors/{connector}/{call.path}"
         sent = {**request.scope, "method": call.method, "path": path, "query_string": call.query}
         done = partial(self._done, call, connector, requested(action, request))
         response = await self._calls.run_on_leader(Request(sent), b"", done)

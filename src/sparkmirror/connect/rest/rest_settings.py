@@ -10,9 +10,8 @@ from typing import Final, NamedTuple
 from sparkmirror.config.definitions import Definition, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
-from sparkmirror.connect.rest.internal_requests import is_known_algorithm, signature
-from sparkmirror.connect.rest.login_settings import LoginSettings, login_settings
-from sparkmirror.connect.rest.response_headers import EXPECTED, HeaderRule, header_rules
+from sparkmirror.connect.rest.browsers import EXPECTED_RULE, HeaderRule, header_rules
+from sparkmirror.connect.rest.login_settings import HOW_TO_AUTHENTICATE, LoginSettings, login_settings
 from sparkmirror.connect.rest.tls import RestTls, rest_tls
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.java_regex import JavaPattern, compile_list
@@ -36,7 +35,6 @@ _OPTIONS: Final = Definition(
         "response.http.headers.config",
         "topic.tracking.enable",
         "topic.tracking.allow.reset",
-        "inter.worker.verification.algorithms",
         "rest.allowed.hosts",
         "ui.actions",
     )
@@ -85,7 +83,6 @@ class RestSettings:
     """Names in URLs by which clients may address this worker, besides its own."""
     header_rules: tuple[HeaderRule, ...] = ()
     topic_tracking: TopicTracking = field(default_factory=TopicTracking)
-    verification_algorithms: tuple[str, ...] = ("HmacSHA256",)
     logins: LoginSettings = field(default_factory=LoginSettings)
     ui_actions: bool = False
     """Whether pages may change connectors although nobody logs in."""
@@ -143,7 +140,6 @@ def rest_settings(worker: Properties, environment: Mapping[str, str] | None = No
         topic_tracking=TopicTracking(
             values.boolean("topic.tracking.enable"), values.boolean("topic.tracking.allow.reset")
         ),
-        verification_algorithms=_algorithms(worker, values),
         ui_actions=acts,
         logins=login_settings(
             worker,
@@ -225,19 +221,21 @@ def _rules(worker: Properties, values: Values) -> tuple[HeaderRule, ...]:
     try:
         return header_rules(values.string(key))
     except ValueError as error:
-        raise worker.error(key, EXPECTED if worker.hides(key) else str(error)) from None
+        raise worker.error(key, EXPECTED_RULE if worker.hides(key) else str(error)) from None
 
 
-def _algorithms(worker: Properties, values: Values) -> tuple[str, ...]:
-    key = "inter.worker.verification.algorithms"
-    algorithms = values.strings(key)
-    unknown = next((name for name in algorithms if not is_known_algorithm(name)), None)
-    if unknown is not None:
-        raise worker.error(key, f"The algorithm {worker.quoted(key, unknown)} is not known.")
-    for name in algorithms:
-        try:
-            signature(b"key", name, b"")
-        except ValueError:
-            reason = f"This machine's OpenSSL refuses {name}, as in FIPS mode: leave it out."
-            raise worker.error(key, reason) from None
-    return algorithms
+_OPEN = frozenset({"", "PLAINTEXT"})
+
+
+def exposure(worker: Properties, rest: RestSettings) -> str | None:
+    """What is open, and what to set; None where nothing is, or where Kafka is as open."""
+    protocol = worker.get("security.protocol", "").strip().upper()
+    if protocol in _OPEN or not rest.open_listeners:
+        return None
+    listeners = ", ".join(map(str, rest.open_listeners))
+    remedy = f"{HOW_TO_AUTHENTICATE[0].upper()}{HOW_TO_AUTHENTICATE[1:]}"
+    return (
+        f"Kafka asks for {protocol}, but the REST API at {listeners} is open: whoever reaches it changes"
+        f" what is mirrored, with this worker's rights. {remedy}. Or listen on this"
+        " machine only: listeners=http://localhost:8083"
+    )

@@ -19,10 +19,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from sparkmirror import __version__
+from sparkmirror.connect.herder import Herder
+from sparkmirror.connect.rest.browsers import CONTENT_POLICY
 from sparkmirror.connect.rest.dispatch import Endpoint
-from sparkmirror.connect.rest.herder_calls import HerderCalls
-from sparkmirror.connect.rest.herder_protocol import Herder
-from sparkmirror.connect.rest.response_headers import CONTENT_POLICY
+from sparkmirror.connect.rest.forwarding import HerderCalls
 from sparkmirror.connect.rest.responses import json_response
 from sparkmirror.connect.validation import KAFKA_VERSION
 from sparkmirror.metrics.compression import gzipped, takes_gzip
@@ -41,15 +41,14 @@ class WorkerInfoResource:
         self._calls = calls
 
     def routes(self) -> list[Route]:
-        any_type = {"consumes_json": False, "produces_json": False}
         served = [
-            Route("/", Endpoint({"GET": self._server_info}, consumes_json=False)),
-            Route("/health", Endpoint({"GET": self._health}, consumes_json=False)),
-            Route("/openapi.json", Endpoint({"GET": _openapi}, **any_type)),
-            Route("/docs", Endpoint({"GET": _docs}, **any_type)),
+            Route("/", Endpoint({"GET": self._server_info})),
+            Route("/health", Endpoint({"GET": self._health})),
+            Route("/openapi.json", Endpoint({"GET": _openapi})),
+            Route("/docs", Endpoint({"GET": _docs})),
         ]
         if self._metrics is not None:
-            served.append(Route("/metrics", Endpoint({"GET": self._metrics_page}, **any_type)))
+            served.append(Route("/metrics", Endpoint({"GET": self._metrics_page})))
         return served
 
     async def _server_info(self, _request: Request) -> Response:

@@ -15,8 +15,15 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from sparkmirror.connect.rest.authentication import InvalidLoginError, Role, User
-from sparkmirror.connect.rest.bearer_tokens import BearerTokens, TokenRules
-from sparkmirror.connect.rest.public_keys import KEPT_S, RETRY_S, Keys, PublicKeys, fetcher
+from sparkmirror.connect.rest.bearer_tokens import (
+    KEPT_S,
+    RETRY_S,
+    BearerTokens,
+    Keys,
+    PublicKeys,
+    TokenRules,
+    fetcher,
+)
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 from tests.support.tokens import AUDIENCE, EC_KEY, ISSUER, RSA_KEY, jwks, jwks_file, token
 

@@ -4,8 +4,8 @@ import json
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from sparkmirror.connect.rest.browsers import ResponseHeaders, add_safe_headers
 from sparkmirror.connect.rest.dispatch import CaughtErrors
-from sparkmirror.connect.rest.response_headers import SafeContent
 
 SECRET = "a password"
 
@@ -24,7 +24,7 @@ def test_an_error_around_the_endpoints_tells_a_number_only(caplog: pytest.LogCap
         sent.append(message)
 
     scope = {"type": "http", "method": "GET", "path": "/", "headers": []}
-    asyncio.run(SafeContent(CaughtErrors(failing))(scope, receive, send))
+    asyncio.run(ResponseHeaders(CaughtErrors(failing), add_safe_headers)(scope, receive, send))
     start, body = sent
     assert start["status"] == 500
     assert (b"x-content-type-options", b"nosniff") in start["headers"]

@@ -3,8 +3,7 @@
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.rest.exposure import exposure
-from sparkmirror.connect.rest.rest_settings import rest_settings
+from sparkmirror.connect.rest.rest_settings import exposure, rest_settings
 
 SECURED = {"security.protocol": "sasl_ssl"}
 CERTIFICATES = {"ssl.client.auth": "required"}

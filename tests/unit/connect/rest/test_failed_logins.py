@@ -1,6 +1,6 @@
 """Guessing passwords is slow, and counting it takes bounded memory."""
 
-from sparkmirror.connect.rest.failed_logins import OF_A_USER, OF_AN_ADDRESS, FailedLogins
+from sparkmirror.connect.rest.authentication import OF_A_USER, OF_AN_ADDRESS, FailedLogins
 
 HERE = "192.0.2.1"
 

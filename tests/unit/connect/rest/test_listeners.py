@@ -1,8 +1,8 @@
 import socket
 
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.connect.rest.listeners import bind_all, close_all
 from sparkmirror.connect.rest.rest_settings import Listener
+from sparkmirror.connect.rest.server import bind_all, close_all
 
 
 def test_a_short_answer_does_not_wait_for_the_clients_acknowledgement() -> None:

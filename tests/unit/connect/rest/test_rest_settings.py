@@ -37,7 +37,6 @@ def test_all_settings_are_parsed() -> None:
     assert settings.allowed_origins.fullmatch("https://x.b")
     assert settings.allowed_methods == ("GET", "PUT")
     assert settings.topic_tracking == TopicTracking(enabled=True, reset_allowed=False)
-    assert settings.verification_algorithms == ("HmacSHA256", "HmacSHA512")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +52,6 @@ def test_all_settings_are_parsed() -> None:
         ("rest.advertised.listener", "https", "no listener of this protocol"),
         ("rest.advertised.port", "x", "Not a number"),
         ("response.http.headers.config", "unset A:b", "Invalid header config action"),
-        ("inter.worker.verification.algorithms", "HmacROT13", "HmacROT13 is not known"),
     ],
 )
 def test_bad_values_are_errors_that_name_the_key(key: str, value: str, reason: str) -> None:

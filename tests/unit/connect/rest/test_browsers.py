@@ -1,7 +1,7 @@
 import pytest
 from starlette.datastructures import MutableHeaders
 
-from sparkmirror.connect.rest.response_headers import header_rules
+from sparkmirror.connect.rest.browsers import header_rules
 
 
 def applied(rules: str, **there: str) -> list[tuple[str, str]]:
@@ -29,10 +29,10 @@ def test_dates_are_set_in_milliseconds_from_now() -> None:
     [
         ("set", "Invalid format of header config 'set'"),
         ("unset A:b", "Invalid header config action: 'unset'. Expected one of [set, add, setDate, addDate]"),
-        ("set A", "Invalid format of header name and header value pair 'A'"),
-        ("set A:b:c", "Invalid format of header name and header value pair 'A:b:c'"),
-        ("set :b", "Invalid header name ''"),
-        ("set A B:c", "Invalid header name 'A B'"),
+        ("set A", "Invalid format of header config 'set A'"),
+        ("set A:b:c", "Invalid format of header config 'set A:b:c'"),
+        ("set :b", "Invalid format of header config 'set :b'"),
+        ("set A B:c", "Invalid format of header config 'set A B:c'"),
         ("setDate A:soon", "Milliseconds are expected"),
         ('set A:b, "set B:c', "Invalid format of header config"),
         ("set A:b,,set B:c", "Invalid format of header config ''"),
