@@ -31,12 +31,11 @@ ALERTS: Final = (
         "2m",
         "warning",
         f"{_FLOW}: {{{{ $labels.topic }}}} is {{{{ $value | humanizeDuration }}}} behind",
-        "The oldest record of the topic that the target does not have has been in the source for more than a minute. In an outage of either "
-        "cluster this grows by the clock.",
-        "Is `sparkmirror_cluster_up` 0 for a cluster? Then [MirrorClusterDown](#mirrorclusterdown) is the cause. Is the lag of all topics high, or of one? "
-        'Does `sparkmirror_partitions{state=~"retrying|failed"}` count any? The log names each such partition with its error.',
-        "If it falls, wait: a backlog is being copied. If a limit (`max.bytes.per.second`, `topic.max.bytes.per.second`) holds the topic back, raise it in the "
-        "file; it takes effect in seconds. If all topics of the flow are behind and no partition has an error, give it more tasks (`tasks.max`) or cores.",
+        "The oldest record that the target lacks has been in the source for more than a minute. In an outage this grows by the clock.",
+        "Is `sparkmirror_cluster_up` 0 for a cluster? Then [MirrorClusterDown](#mirrorclusterdown) is the cause. Are all topics behind, or one? "
+        'Does `sparkmirror_partitions{state=~"retrying|failed"}` count any? The log names them with their errors.',
+        "If the lag falls, wait. If a limit applies (`max.bytes.per.second`, `topic.max.bytes.per.second`), raise it in the file; it takes effect in seconds. If all topics are behind "
+        "without errors, raise `tasks.max` or give Spark more cores.",
     ),
     Alert(
         "MirrorFallingBehind",
@@ -45,11 +44,9 @@ ALERTS: Final = (
         "15m",
         "warning",
         f"{_FLOW}: {{{{ $labels.topic }}}} falls behind by {{{{ $value | humanize }}}} records a second",
-        "The topic is written faster than it is copied: more than 10,000 records are missing, and for a quarter of an hour there have been more and more.",
-        "`kafka_connect_mirror_source_connector_byte_rate` of the flow against what its brokers, its network and its tasks can do. One partition alone "
-        "that grows is one hot partition: a task copies it, and no other can help.",
-        "Raise `tasks.max` up to the number of partitions, and Spark's cores with it; raise limits that are set. For a hot partition look at the round-trip time "
-        "between the clusters and at the target's acknowledgement time.",
+        "The topic is written faster than it is copied: the lag is above 10,000 records, and has grown for 15 minutes.",
+        "`kafka_connect_mirror_source_connector_byte_rate` against what brokers and network can do. If only one partition grows, it is a hot partition, which one task copies.",
+        "Raise `tasks.max` up to the number of partitions, and Spark's cores with it; raise limits. For a hot partition check the round-trip time and the target's acknowledgement time.",
     ),
     Alert(
         "MirrorStalled",
@@ -58,9 +55,8 @@ ALERTS: Final = (
         "critical",
         f"{_FLOW}: {{{{ $value }}}} partitions are stalled",
         "Partitions have records to copy, have made no progress for a minute, and report no error.",
-        "The log line `stalled at offset …` names each. Is the source's leader of that partition overloaded, or its records in an open transaction "
-        "(`consumer.isolation.level=read_committed`)? Does the Spark executor of its task still get CPU?",
-        "Find hanging transactions with `kafka-transactions.sh find-hanging` and abort them. Otherwise restart the connector: it continues exactly where it was.",
+        "The log line `stalled at offset …` names them. Is the partition's leader overloaded? Is a transaction open (`consumer.isolation.level=read_committed`)? Does the executor get CPU?",
+        "Abort hanging transactions (`kafka-transactions.sh find-hanging`). Otherwise restart the connector; it continues at its position.",
     ),
     Alert(
         "MirrorSilent",
@@ -68,20 +64,19 @@ ALERTS: Final = (
         "1m",
         "critical",
         f"{_FLOW}: nothing is known of {{{{ $value }}}} partitions",
-        "Their tasks do not report (`silent`), or no report can be read from the target (`unknown`). They may be copied or not.",
-        "`unknown`: does the target answer (`sparkmirror_cluster_up`)? `silent`: Spark's log, whose path the command prints at its start; executors that are lost or can't "
-        "start; too few slots for the tasks.",
-        "Bring the target back, or give Spark the cores that the tasks need. The mirror continues by itself.",
+        "Their tasks don't report (`silent`), or no report can be read from the target (`unknown`). Whether they are copied is not known.",
+        "`unknown`: does the target answer (`sparkmirror_cluster_up`)? `silent`: Spark's log, whose path is logged at start: lost executors, too few cores.",
+        "Restore the target, or give Spark more cores. The mirror continues by itself.",
     ),
     Alert(
         "MirrorPartitionFailed",
         f'{_BY_FLOW} (sparkmirror_partitions{{state="failed"}}) > 0',
         "0m",
         "critical",
-        f"{_FLOW}: {{{{ $value }}}} partitions failed and need somebody",
-        "Something that does not pass by itself stopped these partitions: a missing right, a record that the target refuses, lost records that `on.data.loss=fail` asks about.",
-        "The log and `GET /connectors/NAME/status` have each partition with its error and what to do about it.",
-        "Do what the error says. Failed partitions are tried again now and then, so that most need no restart.",
+        f"{_FLOW}: {{{{ $value }}}} partitions failed and require action",
+        "An error that does not pass by itself stopped these partitions: a missing right, a refused record, lost records with `on.data.loss=fail`.",
+        "The log, `sparkmirror status FILE` and `GET /connectors/NAME/status` have each partition's error with its remedy.",
+        "Do what the error says. Failed partitions are retried periodically; most need no restart.",
     ),
     Alert(
         "MirrorRetrying",
@@ -89,9 +84,9 @@ ALERTS: Final = (
         "10m",
         "warning",
         f"{_FLOW}: {{{{ $value }}}} partitions have been retrying for 10 minutes",
-        "These partitions meet an error that usually passes, and it has not.",
-        "The log has the error. Leaders that are not available, time-outs and quotas of the brokers are the usual ones.",
-        "Look after the brokers that the error names.",
+        "An error that usually passes by itself has lasted for 10 minutes.",
+        "The log has the error; usual causes are unavailable leaders, time-outs and quotas.",
+        "Check the brokers that the error names.",
     ),
     Alert(
         "MirrorLostRecords",
@@ -100,8 +95,8 @@ ALERTS: Final = (
         "critical",
         f"{_FLOW}: {{{{ $value | humanize }}}} records expired before they were copied",
         "Retention, `kafka-delete-records.sh` or compaction of the source removed records that the target does not have.",
-        "`sparkmirror_partition_lost_records` names the partitions, the log the offsets. Compare retention on the source with how long the mirror was away or behind.",
-        "The records can't be copied any more. Raise retention on the source, and find what held the mirror back.",
+        "`sparkmirror_partition_lost_records` names the partitions, the log the offsets. Compare the source's retention with how long the mirror was down or behind.",
+        "The records can't be copied any more. Raise the source's retention, and find out what delayed the mirror.",
     ),
     Alert(
         "MirrorTopicRecreated",
@@ -110,8 +105,8 @@ ALERTS: Final = (
         "critical",
         f"{_FLOW}: {{{{ $labels.kind }}}}",
         "A topic was deleted and created again, or a log lost its end (an unclean leader election, a restored disk).",
-        "`sparkmirror_partition_incidents` names the partitions, the log the offsets and how the mirror continued (`on.topic.recreated`, `on.data.loss`).",
-        "Run `sparkmirror verify FILE --topic NAME` to see what the target has. Consumers of a topic that begins again need new offsets.",
+        "`sparkmirror_partition_incidents` names the partitions, the log the offsets and the reaction (`on.topic.recreated`, `on.data.loss`).",
+        "Run `sparkmirror verify FILE --topics NAME`. Consumers of a recreated topic need new offsets.",
     ),
     Alert(
         "MirrorTopicsGone",
@@ -119,9 +114,9 @@ ALERTS: Final = (
         "10m",
         "info",
         f"{_FLOW}: {{{{ $value }}}} topics were deleted on the source and are still on the target",
-        "The mirror does not delete topics on the target unless it is asked to.",
+        "Topics were deleted on the source; the mirror deletes no copies unless `sync.topic.deletes=true`.",
         "`sparkmirror plan FILE` names them.",
-        "Delete them on the target when nobody reads them, or set `sync.topic.deletes` if the target is to follow.",
+        "Delete them on the target when nobody reads them, or set `sync.topic.deletes`.",
     ),
     Alert(
         "MirrorDiffers",
@@ -129,10 +124,10 @@ ALERTS: Final = (
         "0m",
         "critical",
         f"{_FLOW}: the last comparison found {{{{ $value }}}} differences",
-        "`sparkmirror verify`, or a comparison from a page, has found records of the source that are not on the target as they are there, or records that only the target has.",
-        "The page *verify* of the flow has each partition that differs, the comparison's JSON and JUnit files each record. Was the topic written by others on the target? "
-        "`sparkmirror_incidents_total` tells whether logs were truncated, recreated or expired.",
-        "Keep consumers on the source until the cause is known. `sparkmirror verify FILE --topic NAME` compares again: the alert ends when it finds nothing, and after 7 days.",
+        "`sparkmirror verify`, or a comparison from a page, found records that differ, or that only one cluster has.",
+        "The page *verify* has each partition that differs, its JSON and JUnit files each record. Do others write to the target's topic? `sparkmirror_incidents_total` shows truncated, "
+        "recreated or expired logs.",
+        "Keep consumers on the source until the cause is known. `sparkmirror verify FILE --topics NAME` compares again; the alert ends when it finds nothing, or after 7 days.",
     ),
     Alert(
         "MirrorNotComparable",
@@ -140,9 +135,9 @@ ALERTS: Final = (
         "10m",
         "warning",
         f"{_FLOW}: {{{{ $value }}}} partitions could not be compared",
-        "The last comparison could not read all of these partitions, so nothing is known of what it did not read.",
-        "The page *verify*, or what `sparkmirror verify` printed, has the reason: a missing right to read the target, no leader, records that expired meanwhile.",
-        "Mend what the reason names, then compare again: `sparkmirror verify FILE --topic NAME`.",
+        "The last comparison could not read all of these partitions.",
+        "The page *verify*, or the output of `sparkmirror verify`, has the reason: a missing right, no leader, records that expired meanwhile.",
+        "Correct the cause, then compare again: `sparkmirror verify FILE --topics NAME`.",
     ),
     Alert(
         "MirrorComparisonOld",
@@ -150,9 +145,9 @@ ALERTS: Final = (
         "10m",
         "info",
         f"{_FLOW}: compared {{{{ $value | humanizeDuration }}}} ago",
-        "Both clusters were compared once, and not for three days since. Results are kept for 7 days; a flow that was never compared has no alert.",
-        "Did the job that runs `sparkmirror verify` stop, or does it write its result elsewhere (it needs the right to write `mm2-events.SOURCE.internal`)?",
-        "Run `sparkmirror verify FILE`, or compare from the page *verify*. Who does not compare regularly drops this rule.",
+        "The last comparison is older than three days. Results are kept for 7 days; a flow that was never compared has no alert.",
+        "Did the job that runs `sparkmirror verify` stop? Does it have WRITE on `mm2-events.SOURCE.internal`?",
+        "Run `sparkmirror verify FILE`, or compare from the page *verify*. Remove this rule if you don't compare regularly.",
     ),
     Alert(
         "MirrorCheckpointsStale",
@@ -160,10 +155,10 @@ ALERTS: Final = (
         "5m",
         "warning",
         f"{_FLOW}: offsets of groups were translated {{{{ $value | humanizeDuration }}}} ago",
-        "The checkpoint connector has not finished a round for 5 minutes: a group that moved to the target now would read more records again. Silent groups and topics do "
-        "not cause this. Raise the limit if `emit.checkpoints.interval.seconds` is longer.",
-        "The log of the checkpoint connector: a missing right on groups or on the offset syncs topic, a cluster that does not answer, too many groups for the interval.",
-        "Do what the log says. Don't move consumers before it has passed.",
+        "The checkpoint connector has not finished a round for 5 minutes: groups that move now would read more records again. Idle groups and topics don't cause this. Raise the limit if "
+        "`emit.checkpoints.interval.seconds` is longer.",
+        "The checkpoint connector's log: a missing right on groups or on the offset syncs topic, a cluster that does not answer, too many groups for the interval.",
+        "Do what the log says. Don't move consumers until it is solved.",
     ),
     Alert(
         "MirrorGroupsStale",
@@ -183,7 +178,7 @@ ALERTS: Final = (
         "{{ $labels.job }}: no node leads, so that nothing is mirrored",
         "The nodes of the Connect group run, and none of them leads.",
         "`GET /` of each node, and its log: can it reach the group's cluster, and may it read the group (`group.id`)?",
-        "Bring the cluster of the group back. With a wrong `group.id` a node forms a group of its own.",
+        "Restore the group's cluster. A node with a wrong `group.id` forms a group of its own.",
     ),
     Alert(
         "MirrorRestarting",
@@ -191,9 +186,9 @@ ALERTS: Final = (
         "0m",
         "warning",
         "{{ $labels.instance }} restarted {{ $value }} times in half an hour",
-        "The process ends and is started again and again.",
+        "The process ends and is restarted repeatedly.",
         "Its exit code and last log lines: 2 bad settings, or another process copies a flow of the file; 3 could not start; 137 killed, mostly for its memory.",
-        "Do what the last line says. After a kill for memory, give it more, or fewer tasks per node.",
+        "Do what the last line says. After a kill for memory, give it more memory or fewer tasks.",
     ),
     Alert(
         "MirrorClusterDown",
@@ -203,7 +198,7 @@ ALERTS: Final = (
         f"{_FLOW}: {{{{ $labels.cluster }}}} does not answer",
         "No broker of the cluster has answered the mirror, or accepted its login, for a minute.",
         "The mirror's log has the error once a minute: a name that does not resolve, a refused connection, a certificate or a password.",
-        "Bring the cluster, the network or the credentials back. The mirror continues by itself, without loss as long as retention keeps the records.",
+        "Restore the cluster, the network or the credentials. The mirror continues by itself, without loss while the source's retention keeps the records.",
     ),
     Alert(
         "MirrorNotScraped",
@@ -213,7 +208,7 @@ ALERTS: Final = (
         "{{ $labels.instance }} can't be scraped",
         "The process is gone, does not serve `/metrics`, or Prometheus can't reach it.",
         "Does the process run? `curl http://HOST:PORT/metrics` from Prometheus' machine.",
-        "Start it. The job must be called `mirror` in Prometheus' configuration, or change the rules.",
+        "Start it. The Prometheus job must be called `mirror`.",
     ),
     Alert(
         "MirrorAbsent",
@@ -221,7 +216,7 @@ ALERTS: Final = (
         "5m",
         "critical",
         "No mirror is scraped, or none mirrors anything",
-        "No series of any mirrored flow is there: the other alerts would stay silent whatever happens.",
+        "No series of any flow exists, so no other alert can fire.",
         "Prometheus' targets page: is there a target of the mirror, and is it up? `GET /connectors?expand=status` of a worker: is there a MirrorSourceConnector?",
         "Repair the scrape configuration, or start the mirror and its connectors.",
     ),
@@ -271,10 +266,10 @@ def burn_alerts() -> list[Alert]:
             burn.lasting,
             burn.severity,
             f"{_FLOW}: the error budget burns {burn.times:g} times too quickly",
-            f"The objective is that {OBJECTIVE:.1%} of the partitions, over 30 days, are at most {FRESH_S} s behind. In the last {burn.long} more of it was used up than "
-            f"{burn.times:g} times what that allows.",
-            f"`{STALE_RATIO}` tells how many partitions are behind now; the other alerts tell why.",
-            "Follow the runbook of the alert that fires besides. If none does, the flow is at its limit: see [MirrorFallingBehind](#mirrorfallingbehind).",
+            f"The objective is that {OBJECTIVE:.1%} of the partitions, over 30 days, are at most {FRESH_S} s behind. In the last {burn.long} the error budget was used up more than "
+            f"{burn.times:g} times as fast as that allows.",
+            f"`{STALE_RATIO}` shows how many partitions are behind now.",
+            "Follow the runbook of the other alert that fires; if none does, see [MirrorFallingBehind](#mirrorfallingbehind).",
         )
         for burn in BURNS
     ]

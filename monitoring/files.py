@@ -19,8 +19,8 @@ _MADE: Final = "# Made by `python -m monitoring`. The job that scrapes the mirro
 _HEAD: Final = """\
 # Runbooks
 
-For each alert of `monitoring/alerts.yml`: what it means, what to look at, what to do. [metrics.md](metrics.md) describes the metrics.
-`python -m monitoring` makes this page, the rules, and the Grafana dashboards in `monitoring/dashboards`.
+What each alert of `monitoring/alerts.yml` means, what to look at, and what to do. [metrics.md](metrics.md) describes the metrics, [troubleshooting.md](troubleshooting.md) states,
+log lines and incidents. `python -m monitoring` writes this page, the rules and the dashboards.
 """
 
 
