@@ -64,10 +64,9 @@ OWN_SOURCE: Final = Definition(
             "batch.decompressed.bytes.max",
             Type.INT,
             67108864,
-            "The most bytes that a batch may have when it is decompressed; it may have one record for each "
-            "128 of them. A larger batch counts as one that can't be read: see on.bad.batch. Only batches "
-            "that must change are decompressed, which takes up to four times as much memory; others are "
-            "copied as they are.",
+            "The largest size of a decompressed batch, with at most one record for each 128 bytes. A "
+            "larger batch counts as one that can't be read: see on.bad.batch. Only batches that must "
+            "change are decompressed, which takes up to four times as much memory.",
             validator=AtLeast(1048576),
         ),
         Option(
@@ -82,21 +81,18 @@ OWN_SOURCE: Final = Definition(
             "provenance.header",
             Type.BOOLEAN,
             default=False,
-            doc="Whether every record is given a header that names the clusters it has come from, where "
-            "topics' names don't. With it records come back neither around rings of more than two clusters "
-            "nor through Java MM2. Needs every batch to be opened, and on.loop other than copy.",
+            doc="Whether every record gets a header with the clusters it came from, where topics' names "
+            "don't show it. It ends loops around more than two clusters and through Java MM2. Opens "
+            "every batch; needs on.loop other than copy.",
         ),
         Option(
             "offsets.preserve",
             Type.BOOLEAN,
             default=False,
             doc="Whether each record has on the target the offset that it has at the source. Target topics "
-            "must be empty at first, and nobody else may write to them. Offsets without a record are filled "
-            "with control markers, which consumers never see; what is before a source that starts later than "
-            "0 with empty records, which are deleted before the first record is copied. Needs "
-            "enable.idempotence, auto.offset.reset=earliest, and on the target WRITE on transactional ids "
-            "that begin with sparkmirror-, READ and DELETE on the topics. Also with "
-            "exactly.once.source.support=enabled: records are copied exactly once, without transactions.",
+            "must be empty at first, and nobody else may write to them. Needs enable.idempotence, "
+            "auto.offset.reset=earliest, and on the target WRITE on transactional ids sparkmirror-*, "
+            "READ and DELETE on the topics.",
         ),
         Option(
             "offsets.preserve.topics",
@@ -109,35 +105,34 @@ OWN_SOURCE: Final = Definition(
             "offsets.preserve.fill.timeout.ms",
             Type.LONG,
             900000,
-            "The longest that it may take to bring a target partition to the offset where its source starts: "
-            "a few million offsets a second. If it would take longer, that partition waits and says so.",
+            "The longest time to bring a target partition to the offset where its source starts, at a "
+            "few million offsets a second. If it would take longer, the partition waits and says so.",
             validator=AtLeast(1000),
         ),
         Option(
             "offsets.gap",
             Type.STRING,
             "wait",
-            "What to do where a running partition has so many offsets without a record that to fill them "
-            "takes longer than offsets.preserve.fill.timeout.ms, at 500 control markers a second: fill them "
-            "all the same, or stop the partition.",
+            "What to do about a gap that takes longer to fill than offsets.preserve.fill.timeout.ms, at "
+            "500 control markers a second: fill it, or stop the partition.",
             validator=OneOf(("wait", "stop")),
         ),
         Option(
             "offsets.on.mismatch",
             Type.STRING,
             "stop",
-            "What to do where the target's log can't get its source's offsets, since somebody else has "
-            "written to it or it lost records: stop the partition, or continue it with translated offsets "
-            "as without offsets.preserve, until the target topic is made anew.",
+            "What to do where the target's log can't get its source's offsets, because somebody else "
+            "has written to it or it lost records: stop the partition, or continue it with translated "
+            "offsets until the target topic is recreated.",
             validator=OneOf(("stop", "continue-translated")),
         ),
         Option(
             "lag.group.id",
             Type.STRING,
             "",
-            "A consumer group on the source that the mirror's positions are committed for every 5 s, so that "
-            "kafka-consumer-groups.sh and tools like it show the mirror's lag; empty for none. Nobody else "
-            "may use the group; checkpoints leave it out. Needs READ on the group and on the topics.",
+            "A consumer group on the source for which the mirror's positions are committed every 5 s, "
+            "so that kafka-consumer-groups.sh shows the mirror's lag; empty for none. Nobody else may "
+            "use it. Needs READ on the group and on the topics.",
         ),
         Option(
             "partition.assignment",
@@ -164,10 +159,9 @@ OWN_SOURCE: Final = Definition(
             "sync.topic.deletes",
             Type.STRING,
             "false",
-            "Whether topics that were deleted at the source are deleted on the target: those that this "
-            "mirror wrote, once missing for the grace period. dry-run only logs which and when. A topic "
-            "whose name on the target does not show its origin, as under IdentityReplicationPolicy, is never "
-            "deleted: applications there may have written to it too.",
+            "Whether topics that were deleted at the source are deleted on the target after the grace "
+            "period, if this mirror wrote them; dry-run only logs them. Never under policies that keep "
+            "names, such as IdentityReplicationPolicy, since applications may write to the same topics.",
             validator=OneOf(("false", "true", "dry-run")),
         ),
         Option(
@@ -182,34 +176,32 @@ OWN_SOURCE: Final = Definition(
             Type.STRING,
             "topic",
             "Which ACLs follow the source: those of literal topic patterns, as in MM2, or also those of "
-            "prefixed ones, of all topics (*), of groups and of transactional ids. Rights to write to topics "
-            "never do. sync.topic.acls.enabled and …interval.seconds set whether and how often.",
+            "prefixes, of all topics (*), of groups and of transactional ids; never the right to write "
+            "to topics. sync.topic.acls.* say whether and how often.",
             validator=OneOf(("topic", "all")),
         ),
         Option(
             "sync.acls.delete",
             Type.BOOLEAN,
             default=False,
-            doc="Whether ACLs that the mirror made are removed when their source is gone. Once it is "
-            "set, the ACLs that the mirror makes are recorded in mm2-acls.<source>.internal on the target; "
-            "nothing else is ever removed.",
+            doc="Whether ACLs that the mirror created are removed when their source is gone. They are "
+            "recorded in mm2-acls.<source>.internal on the target; nothing else is removed.",
         ),
         Option(
             "sync.quotas",
             Type.BOOLEAN,
             default=False,
-            doc="Whether the target's client quotas follow the source (KIP-546): of users, client ids and "
-            "addresses, defaults included, every sync.topic.acls.interval.seconds. A quota that is gone at "
-            "the source stays.",
+            doc="Whether the target's client quotas follow the source (KIP-546), every "
+            "sync.topic.acls.interval.seconds. A quota that was removed at the source stays.",
         ),
         Option(
             "sync.users",
             Type.STRING,
             None,
-            "A properties file of NAME=PASSWORD lines: users to create on the target where they lack a SCRAM "
-            "credential that they have at the source, or where it has other iterations (KIP-554), every "
-            "sync.topic.acls.interval.seconds. Passwords may be placeholders of config providers that the "
-            "file names itself; Kafka does not reveal those of the source.",
+            "A properties file of NAME=PASSWORD lines: users whose SCRAM credentials of the source are "
+            "created on the target where they are missing or have other iterations (KIP-554), every "
+            "sync.topic.acls.interval.seconds. Passwords may be placeholders of config providers that "
+            "the file names.",
         ),
     )
 )
@@ -221,9 +213,9 @@ OWN_CHECKPOINT: Final = Definition(
             "translation.resolve",
             Type.STRING,
             "all",
-            "For which groups an offset that no offset sync translates exactly is looked up in the records "
-            "of both clusters: for none, for those that have moved since the connector looked last, or also "
-            "for those that are idle. Needs READ on the topics, else it's not done.",
+            "Groups whose offsets are looked up in the records of both clusters where no offset sync "
+            "translates them exactly: none, those that have moved since the last look, or also idle "
+            "ones. Needs READ on the topics.",
             OneOf(("off", "active", "all")),
         ),
         Option(
@@ -231,20 +223,17 @@ OWN_CHECKPOINT: Final = Definition(
             Type.LONG,
             64 << 20,
             "How many bytes of records, of both clusters together, are read to look up offsets in every "
-            "emit.checkpoints.interval.seconds. Offsets that are left over stay approximate until a later "
-            "interval, in which they are the first; the log and /metrics show them. An offset is looked up "
-            "once.",
+            "emit.checkpoints.interval.seconds. The rest stays approximate until a later interval; the "
+            "log and /metrics show it.",
             AtLeast(1 << 20),
         ),
         Option(
             "reverse.checkpointing.enabled",
             Type.BOOLEAN,
             default=False,
-            doc="Whether groups' offsets in topics that came from the target are translated back, by the "
-            "offset syncs of the opposite flow: groups that failed over to the source continue where "
-            "they are when they return (as KIP-1098 proposes). The opposite flow's "
-            "offset-syncs.topic.location must be this one's, and replication.policy.class "
-            "one that names the source in topics.",
+            doc="Whether offsets of groups that failed over are translated back by the opposite flow's "
+            "offset syncs, so they return without reading again (KIP-1098). Both flows need the same "
+            "offset-syncs.topic.location, and a replication.policy.class whose names show the source.",
         ),
     )
 )

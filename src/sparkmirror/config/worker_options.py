@@ -65,9 +65,9 @@ OWN_WORKER: Final = Definition(
             "rest.allowed.hosts",
             Type.LIST,
             (),
-            "Names in URLs of the REST API, besides those of the listeners, the advertised one, the machine's"
-            " name, addresses, names without a dot and private ones such as `….svc` or `….internal`. Others "
-            "are refused: a web page can let a name of its own resolve to this worker. `*` allows all.",
+            "Host names by which the REST API may be called, besides those of listeners, the machine's "
+            "name, addresses, names without a dot and private ones (`….svc`, `….internal`). Others are "
+            "refused, since a web page could resolve its own name to this worker. `*` allows all.",
         ),
         Option(
             "ui.actions",
@@ -88,10 +88,9 @@ OWN_WORKER: Final = Definition(
             ADMIN_USERS,
             Type.STRING,
             "*",
-            "Users of the REST API who may change something, separated by semicolons; all others who log in "
-            "may only read, and see no secrets. Names of basic authentication, and distinguished names of "
-            "client certificates as in `CN=ops,O=Example`. `*`: all of them. Users with tokens have the role "
-            "that the token tells.",
+            "Users who may change something, separated by semicolons; others may only read, and see no "
+            "secrets. Names of basic authentication, and distinguished names of client certificates such as "
+            "`CN=ops,O=Example`. `*`: all. A token's role comes from the token.",
         ),
         Option(
             OPEN_PATHS,
