@@ -32,6 +32,8 @@ _NONE: Final = "Tests: none"
 _PATH: Final = re.compile(r"`([\w./-]+/(?:[\w.-]+\.(?:py|md|java|json))?)`")
 _MEASURED: Final = re.compile(r"(?<![\w.])\d+[.,]\d[\d.,]*\b(?!\.)")
 _LINK: Final = re.compile(r"\]\((?!\w+://|#)([^)#]+)")
+_ANCHOR: Final = re.compile(r"\]\((?!\w+://)([^)#\s]*\.md)?#([^)\s]+)\)")
+_HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
 _PARAGRAPH: Final = re.compile(r"\n\s*(?:\n|(?=[-|]\s|\d+\. ))")
 
 
@@ -47,6 +49,13 @@ def test_files_that_documents_name_exist(document: Path) -> None:
     named = [*paths(text), *_LINK.findall(text)]
     missing = [path for path in named if not any((base / path).exists() for base in bases)]
     assert not missing
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_headings_that_links_name_exist(document: Path) -> None:
+    links = _ANCHOR.findall(document.read_text(encoding="utf-8"))
+    pages = [(document.parent / path if path else document, anchor) for path, anchor in links]
+    assert [(page.name, anchor) for page, anchor in pages if anchor not in anchors(page)] == []
 
 
 def test_the_file_map_names_the_packages() -> None:
@@ -100,6 +109,13 @@ def test_tests_that_have_kafkas_own_cases_exist() -> None:
     named = set(_TEST.findall(cases))
     assert named
     assert named - functions(sources_of_tests()) == set()
+
+
+def anchors(page: Path) -> set[str]:
+    """The names by which links reach headings, as GitHub makes them."""
+    headings = _HEADING.findall(page.read_text(encoding="utf-8"))
+    words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
+    return {word.replace(" ", "-") for word in words}
 
 
 def promises(text: str) -> list[str]:
