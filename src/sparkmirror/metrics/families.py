@@ -13,7 +13,7 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import IncidentKind
 from sparkmirror.metrics.family import Family
 from sparkmirror.metrics.jvm_families import jvm_families
-from sparkmirror.metrics.object_names import jmx_value
+from sparkmirror.metrics.mbeans import jmx_value
 from sparkmirror.metrics.readings import (
     CheckpointReading,
     ConnectorReading,

@@ -6,6 +6,7 @@ Names, tags and their order are those of Kafka 4 (`MirrorSourceMetrics`, `Mirror
 Pure.
 """
 
+import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -23,6 +24,9 @@ from sparkmirror.metrics.readings import (
 
 Properties = tuple[tuple[str, str], ...]
 """Keys and values of an object name, in order; values are not quoted."""
+
+_UNQUOTED: Final = re.compile(r"[\w\-%. \t]*", re.ASCII)
+_ESCAPED: Final = re.compile(r'(["*?\\])')
 
 
 class MBean(NamedTuple):
@@ -71,6 +75,14 @@ _TOPIC: Final = (
 )
 """Of the partitions of a topic together: pages of many topics have room for what tells most."""
 _CHECKPOINT: Final = tuple(f"checkpoint-latency-ms{suffix}" for suffix in ("", "-min", "-max", "-avg"))
+
+
+def jmx_value(text: str) -> str:
+    """Quote a value as Kafka does in an object name (`Sanitizer.jmxSanitize`)."""
+    if _UNQUOTED.fullmatch(text):
+        return text
+    escaped = _ESCAPED.sub(r"\\\1", text).replace("\n", "\\n")
+    return f'"{escaped}"'
 
 
 def mbeans(readings: Collection[ConnectorReading], node: NodeReading | None = None) -> Iterator[MBean]:

@@ -8,9 +8,8 @@ from prometheus_client.parser import text_string_to_metric_families
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.metrics.exposition import Heads, page
 from sparkmirror.metrics.families import families
-from sparkmirror.metrics.mbeans import mbeans
+from sparkmirror.metrics.mbeans import jmx_value, mbeans
 from sparkmirror.metrics.naming import Naming
-from sparkmirror.metrics.object_names import jmx_value
 from sparkmirror.metrics.readings import (
     ConnectorReading,
     GcReading,

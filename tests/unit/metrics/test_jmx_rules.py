@@ -4,11 +4,10 @@ import pytest
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.metrics.exposition import Written
-from sparkmirror.metrics.jmx_rules import safe_name, snake_case
+from sparkmirror.metrics.jmx_rules import safe_name
 from sparkmirror.metrics.jmx_rules_file import read_rules
 from sparkmirror.metrics.mbeans import MBean
 from sparkmirror.metrics.naming import Naming, as_the_reporter
-from sparkmirror.metrics.object_names import object_name_pattern
 
 SOURCE = MBean(
     "kafka.connect.mirror",
@@ -103,10 +102,6 @@ def test_a_pattern_may_choose_by_the_value_and_is_asked_each_time() -> None:
     ]
 
 
-def test_cache_hides_the_value() -> None:
-    assert samples("rules: [{pattern: 'record-count: <cache>', name: x, cache: true}]", SOURCE) == {"x": 7}
-
-
 def test_factor_type_and_counters() -> None:
     (metric,) = named("rules: [{pattern: byte-rate, name: kilo, valueFactor: 0.001, type: COUNTER}]", SOURCE)
     assert (metric.name, metric.kind, metric.samples) == ("kilo_total", "counter", [("kilo_total", 0.0005)])
@@ -124,49 +119,9 @@ def test_samples_of_equal_labels_get_the_mbeans_name() -> None:
     }
 
 
-def test_without_a_name_the_exporters_own_is_made() -> None:
-    labels = '{source="a",target="b",topic="a.orders",partition="3"}'
-    expected = {
-        f"kafka_connect_mirror_MirrorSourceConnector_record_count{labels}": 7,
-        f"kafka_connect_mirror_MirrorSourceConnector_byte_rate{labels}": 0.5,
-    }
-    assert samples("", SOURCE) == expected
-    assert samples("rules: [{pattern: '.*'}]", SOURCE) == expected
-    lower = samples("{lowercaseOutputName: true, lowercaseOutputLabelNames: true}", SOURCE)
-    assert lower.keys() == {head.lower() for head in expected}
-
-
-@pytest.mark.parametrize(
-    ("lists", "is_there"),
-    [
-        ("includeObjectNames: ['kafka.connect.mirror:*']", True),
-        ("whitelistObjectNames: ['kafka.connect.mirror:type=MirrorSourceConnector,*']", True),
-        ("includeObjectNames: ['kafka.consumer:*']", False),
-        ("excludeObjectNames: ['kafka.connect.*:partition=?,*']", False),
-        ("blacklistObjectNames: ['kafka.connect.mirror:type=MirrorSourceConnector']", True),
-        ("excludeObjectNames: ['kafka.connect.mirror:topic=a.*,*']", False),
-        (
-            "excludeObjectNameAttributes: {'kafka.connect.mirror:*': [record-count, byte-rate]}",
-            False,
-        ),
-    ],
-)
-def test_lists_of_object_names(lists: str, is_there: bool) -> None:
-    assert bool(named(f"{{{lists}, rules: [{{pattern: .*}}]}}", SOURCE)) == is_there
-
-
-def test_names_become_safe_and_snake_case() -> None:
+def test_names_become_safe() -> None:
     assert safe_name("a.b--c__d é:e") == "a_b_c_d_:e"
     assert safe_name("9lives") == "_9lives"
-    assert [snake_case(text) for text in ("HeapMemoryUsage", "ABCount", "a_B")] == [
-        "heap_memory_usage",
-        "abcount",
-        "a_b",
-    ]
-    bean = MBean("d", (("type", "T"),), ("RecordCount",), (1,))
-    assert samples("rules: [{pattern: '>(record_count)', name: $1, attrNameSnakeCase: true}]", bean) == {
-        "record_count": 1
-    }
 
 
 def test_a_config_map_of_strimzi_holds_the_file() -> None:
@@ -187,16 +142,16 @@ data:
     [
         ("rules: [{name: x}]", "needs a pattern"),
         ("rules: [{pattern: x, help: y}]", "needs a name"),
+        ("", "must be a list"),
         ("rules: [{pattern: x, name: $1}]", "has no group 1"),
         ("rules: [{pattern: '(', name: x}]", "not a usable Java regular expression"),
         ("rules: [{pattern: x, name: y, valueFactor: much}]", "must be a number"),
-        ("includeObjectNames: [kafka]", "no object name"),
         ("rules: [", "no YAML"),
         ("- a", "must hold keys"),
         ("rules: 7", "must be a list"),
     ],
 )
-def test_what_the_exporter_refuses_is_refused(rules: str, reason: str) -> None:
+def test_what_is_no_rules_file_is_refused(rules: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         read_rules(rules)
 
@@ -207,10 +162,26 @@ def test_a_pattern_that_takes_too_long_is_an_error() -> None:
         named("rules: [{pattern: 'type=(?:a|aa)+[b]', name: x}]", slow)
 
 
-def test_object_names_may_be_quoted() -> None:
-    pattern = object_name_pattern('d:client-id="a->b*",type=t')
-    assert pattern.matches("d", (("type", "t"), ("client-id", "a->b|c")))
-    assert not pattern.matches("d", (("type", "t"), ("client-id", "c->b|c")))
+@pytest.mark.parametrize(
+    ("rules", "construct"),
+    [
+        ("{whitelistObjectNames: ['kafka.connect:*'], rules: []}", "the file has whitelistObjectNames"),
+        ("{excludeObjectNameAttributes: {}, rules: []}", "the file has excludeObjectNameAttributes"),
+        ("rules: [{pattern: x, name: y, cache: true}]", "a rule has cache"),
+        ("rules: [{pattern: x, name: y, attrNameSnakeCase: true}]", "a rule has attrNameSnakeCase"),
+        ("rules: [{pattern: x, name: '${y}'}]", r"'\${' is not supported"),
+        (r"rules: [{pattern: x, name: '\$y'}]", r"'\\\$' is not supported"),
+        (r"rules: [{pattern: '(.)\1', name: y}]", "not a usable Java regular expression"),
+    ],
+)
+def test_what_is_not_supported_is_refused_by_name(rules: str, construct: str) -> None:
+    with pytest.raises(ConfigError, match=construct):
+        read_rules(rules)
+
+
+def test_keys_of_the_exporters_process_are_skipped() -> None:
+    rules = "{startDelaySeconds: 0, ssl: false, rules: [{pattern: record-count, name: x}]}"
+    assert samples(rules, SOURCE) == {"x": 7}
 
 
 def test_the_reporters_names_have_prefix_group_and_name() -> None:
