@@ -1,1 +1,1 @@
-"""Reads how a mirror is from Kafka alone, Java's or this one: it only reads, and needs no Spark."""
+"""Reads the state of a mirror from Kafka alone, Java's included; writes nothing, and needs no Spark."""

@@ -1,1 +1,1 @@
-"""The web pages: HTML of a view (`view`), sent again while somebody looks. They change nothing."""
+"""The web pages: HTML made from the view, and streams that keep open pages current."""

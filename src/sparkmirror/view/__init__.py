@@ -1,1 +1,1 @@
-"""What a mirror does, as one value for all who look: made of `metrics.looks`, without a clock. Pure."""
+"""What a mirror does as one value, for pages, JSON and the terminal: made from `metrics.looks`. Pure."""

@@ -1,1 +1,1 @@
-"""Between the forms that MirrorMaker 2 is configured in: mm2.properties, connector JSON, Strimzi."""
+"""Conversion between the forms of configuration: mm2.properties, connector JSON, Strimzi."""
