@@ -50,7 +50,7 @@ MIRROR: Final = Board(
     _FLOWS,
     (
         Panel(
-            "Needs somebody",
+            "Action required",
             "Partitions that failed, are stalled, or of which nothing is known.",
             "short",
             (

@@ -121,7 +121,7 @@ def _of_source(source: str, target: str, topic: str, group: str) -> Iterator[Gra
     yield of(Who.SOURCE, default, Resource(ResourceType.TOPIC, topic), read, "each mirrored topic")
     yield of(Who.SOURCE, default, syncs, _BEAT, "on B with `offset-syncs.topic.location=target`")
     yield of(Who.SOURCE, default, cluster, [Need.DESCRIBE_ACLS], _ACLS)
-    yield of(Who.CHECKPOINT, default, syncs, [Need.READ_TOPIC], "likewise")
+    yield of(Who.CHECKPOINT, default, syncs, [Need.READ_TOPIC], "the same")
     yield of(
         Who.CHECKPOINT, default, Resource(ResourceType.GROUP, group), [Need.DESCRIBE_GROUP], "each group"
     )

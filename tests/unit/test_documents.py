@@ -20,6 +20,9 @@ WORDS_OF_BENCHMARKS_MAX: Final = 600
 WORDS_OF_A_DECISION_MAX: Final = 800
 RESULTS: Final = "RESULTS.md", "FENCE_COSTS.md"
 FILES_OF_A_PARAGRAPH_MAX: Final = 3
+WORDS_OF_THE_README_MAX: Final = 900
+WORDS_OF_GUARANTEES_MAX: Final = 1200
+README: Final = ROOT / "README.md"
 GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
 EVIDENCE: Final = ROOT / "tests" / "EVIDENCE.md"
 CASES: Final = "## Kafka's own integration cases"
@@ -67,6 +70,11 @@ def test_the_design_can_be_read_at_once_and_leads_to_each_chapter() -> None:
     text = DESIGN.read_text(encoding="utf-8")
     assert len(text.split()) <= WORDS_OF_THE_DESIGN_MAX
     assert [path.name for path in CHAPTERS if f"(design/{path.name})" not in text] == []
+
+
+def test_what_users_read_first_is_short() -> None:
+    assert len(re.findall(r"\S*\w\S*", README.read_text(encoding="utf-8"))) <= WORDS_OF_THE_README_MAX
+    assert len(re.findall(r"\S*\w\S*", GUARANTEES.read_text(encoding="utf-8"))) <= WORDS_OF_GUARANTEES_MAX
 
 
 def test_decisions_are_one_page_each() -> None:
