@@ -14,7 +14,7 @@ from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.metrics.looks import ConnectorLook, StandingLook
-from sparkmirror.storage.progress import PartitionState
+from sparkmirror.storage.progress import Driver, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
@@ -118,17 +118,22 @@ def test_all_partitions_are_read_however_many_there_are(
     assert printed(capsys, ["lag", url], 0) == f"a->b: caught up, {MANY:,} partitions\n"
 
 
-def test_the_status_has_topics_failures_and_who_told_it(
+def test_the_status_has_topics_failures_and_the_process(
     mirror: Mirror, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     failed = {"state": PartitionState.FAILED, "error": "no right to WRITE", "lag": 3}
-    mirror.looks = [source(look("orders"), look("orders", 1, failed), look("pages"))]
+    mirror.looks = [
+        source(look("orders"), look("orders", 1, failed), look("pages"), driver=Driver("vm", 7, 0.0))
+    ]
     assert printed(capsys, ["status", url], 1).splitlines() == [
         "FLOW  TOPIC   PARTITIONS  LAG  STATE",
         "a->b  orders  2           3    action required",
         "a->b  pages   1           0    caught up",
         "",
-        "a->b: action required, 3 records to copy in 3 partitions, told by node-1",
+        (
+            "a->b: action required, 3 records to copy in 3 partitions, "
+            "process 7 on vm, running since 1970-01-01 00:00:00+00:00"
+        ),
         "  orders-1: no right to WRITE",
     ]
     (flow,) = json.loads(printed(capsys, ["status", "--url", url, "-o", "json"], 1))

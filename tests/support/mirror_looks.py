@@ -5,6 +5,7 @@ from dataclasses import replace
 from math import sin
 from typing import Any, Final
 
+from sparkmirror.cli.mirrors import FlowAnswer, Mirror, answers_of
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, LogIdentity, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram
 from sparkmirror.metrics.flow_history import HistoryPoint
@@ -31,6 +32,7 @@ from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.storage.remakes import Remake
 from sparkmirror.storage.written_offsets import WrittenOffset
+from sparkmirror.view.making import Node, view_of
 from tests.support.progress_records import IDLE
 
 A_TO_B: Final = Flow(Alias("a"), Alias("b"))
@@ -84,6 +86,12 @@ def source(*partitions: PartitionLook, flow: Flow = A_TO_B, **values: Any) -> So
     known = SourceLook(flow, SOURCE, "source", partitions=partitions, report_age_s=0.5)
     clusters = tuple(ClusterLook(alias, is_up=True) for alias in flow)
     return replace(known, **{"clusters": clusters, **values})
+
+
+def answers(*looks: ConnectorLook, flow: Flow = A_TO_B) -> list[FlowAnswer]:
+    """What a mirror with these looks tells of a flow."""
+    view = view_of(Node("node-1", "1.0"), looks, 0.0)
+    return Mirror("mirror", [str(flow)], answers_of(lambda: view)).flows(with_groups=True)
 
 
 def group_partition(group: str, name: str = "orders", **values: Any) -> GroupPartitionLook:

@@ -21,6 +21,8 @@ from tests.system.dual_run import Sides
 
 ALIAS: Final = "metered"
 QUICK, SLOW = "metered.quick", "metered.slow"
+REFUSED: Final = "metered-quick"
+"""The pattern of the first selects it, too; its target refuses its records."""
 GROUP: Final = "metered-group"
 LAG_GROUP: Final = "metered-lag"
 RECORD_BYTES: Final = 10_000
@@ -48,6 +50,7 @@ def properties(sides: Sides, slow_limit: int) -> dict[str, str]:
         LIMIT: f"{SLOW}={slow_limit}",
         f"{ALIAS}.consumer.max.partition.fetch.bytes": str(2 * RECORD_BYTES),
         "heartbeats.replication.enabled": "false",
+        "refresh.topics.interval.seconds": "5",
         "emit.checkpoints.interval.seconds": "1",
         "emit.heartbeats.interval.seconds": "1",
         "tasks.max": "2",
@@ -117,8 +120,12 @@ def test_record_counts_equal_those_of_the_target(sides: Sides, page: Page) -> No
     assert page.by_partition("sparkmirror_lag_seconds", remote) == {0: 0, 1: 0}
 
 
+def url_of(mirror: Mirror) -> str:
+    return mirror.await_log("pages are at http://").rpartition(" ")[2].removesuffix("/ui/")
+
+
 def test_pages_and_view_tell_the_same_as_the_metrics(mirror: Mirror, page: Page) -> None:
-    url = mirror.await_log("pages are at http://").rpartition(" ")[2].removesuffix("/ui/")
+    url = url_of(mirror)
 
     def read(path: str) -> str:
         with urlopen(f"{url}/{path}", timeout=10) as response:
@@ -325,6 +332,44 @@ def test_lost_records_are_counted(sides: Sides, mirror: Mirror, page: Page) -> N
     assert page.one("sparkmirror_incidents_total", **of, kind="records-lost") == 1
     assert page.one("sparkmirror_partition_incidents", topic=f"{ALIAS}.{SLOW}", kind="records-lost") == 1
     assert page.one("sparkmirror_incidents_total", **of, kind="source-recreated") == 0
+
+
+def test_a_file_and_a_url_give_the_same_words_and_exit_codes(
+    sides: Sides, mirror: Mirror, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status = "state", "running", "process", "lag_records", "unknown_partitions"
+    parts = "topics", "failed", "retrying", "groups", "promoted"
+
+    def told(of: str) -> list[tuple[int, object]]:
+        found: list[tuple[int, object]] = []
+        code = main(["status", of, "-o", "json"])
+        (flow,) = json.loads(capsys.readouterr().out)
+        found.append((code, [flow[key] for key in (*status, *parts)]))
+        for more in ([], ["--max-seconds", "0"], ["--topic", "nothing"]):
+            code = main(["lag", of, *more, "-o", "json"])
+            (flow,) = json.loads(capsys.readouterr().out)
+            found.append((code, [{**it, "seconds": None} for it in flow["partitions"]]))
+        return found
+
+    def await_same(codes: list[int]) -> None:
+        """A heartbeat's or a report's time may lie between both."""
+
+        def same() -> bool:
+            by_file, by_url = told(str(mirror.file)), told(url_of(mirror))
+            return by_file == by_url and [code for code, _ in by_file] == codes
+
+        await_value(same, WAIT_S, lambda: f"{told(str(mirror.file))}\n{told(url_of(mirror))}")
+
+    await_same([0, 0, 0, 2])
+    small = {"max.message.bytes": "200"}
+    create_topic(sides.target.bootstrap_servers, f"{ALIAS}.{REFUSED}", config=small)
+    create_topic(sides.source.bootstrap_servers, REFUSED)
+    append(sides.source, REFUSED, [(b"key", b"v" * RECORD_BYTES)], partition=0)
+    await_same([1, 1, 1, 2])
+    main(["status", str(mirror.file)])
+    by_file = capsys.readouterr().out
+    assert f"{ALIAS}->B: action required, 1 record to copy in 4 partitions" in by_file
+    assert f"  {REFUSED}-0: " in by_file
 
 
 def test_port_in_use_is_an_error_before_the_start(sides: Sides, page: Page, tmp_path: Path) -> None:

@@ -1,7 +1,16 @@
 """Declares the exit codes of every command: for its help, for the reference page, and for what runs it."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
+
+from sparkmirror.view.words import Word
+
+FINE: Final = 0
+NOT_FINE: Final = 1
+"""Somebody has to act, or it is not so yet: a partition that fails, a mirror that is behind."""
+CANNOT_TELL: Final = 2
+"""Wrong usage, a file that can't be used, a cluster or URL that can't be read, a lag that is not known."""
+_FINE_WORDS: Final = (Word.CAUGHT_UP, Word.CATCHING_UP, Word.FALLING_BEHIND, Word.PROMOTED)
 
 OF_EVERY_COMMAND: Final[Mapping[int, str]] = {
     0: "done",
@@ -37,8 +46,8 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
         3: "a cluster or a worker can't be reached",
     },
     "status": {
-        0: "all flows run, and nothing fails",
-        1: "a flow does not run, or something fails; the API refuses",
+        0: "every flow is caught up, catching up, falling behind or promoted",
+        1: "a flow is not; the API refuses",
         2: "it can't be told, or wrong usage",
     },
     "top": {0: "quit", 2: "wrong usage, no terminal, or nothing that can be read"},
@@ -97,3 +106,20 @@ def exit_codes(command: str) -> Mapping[int, str]:
 def paragraph(command: str) -> str:
     """The codes as a block of help."""
     return "\n".join(["exit codes:", *(f"  {code:<3}  {text}" for code, text in exit_codes(command).items())])
+
+
+def is_fine(word: Word) -> bool:
+    return word in _FINE_WORDS
+
+
+def of_word(word: Word) -> int:
+    """The code of a command that tells how something is."""
+    if word is Word.UNKNOWN:
+        return CANNOT_TELL
+    return FINE if is_fine(word) else NOT_FINE
+
+
+def of_all(codes: Iterable[int]) -> int:
+    """What is known to be bad counts more than what is not known."""
+    found = set(codes)
+    return next((code for code in (NOT_FINE, CANNOT_TELL) if code in found), FINE)

@@ -96,6 +96,10 @@ class PeriodicThread:
     def start(self) -> None:
         self._thread.start()
 
+    def close(self) -> None:
+        """Finish instead of a thread that was never started."""
+        self._finish()
+
     def stop(self) -> None:
         """Ask it to end; `join` waits."""
         self._stopping.set()

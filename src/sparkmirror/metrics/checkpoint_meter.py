@@ -13,7 +13,7 @@ _SERIES_MAX = 10_000
 
 
 class CheckpointMeter:
-    """One thread writes, any thread reads."""
+    """Counts what a checkpoint connector does. One thread writes, any thread reads."""
 
     def __init__(self, series_max: int = _SERIES_MAX) -> None:
         self._series_max = series_max

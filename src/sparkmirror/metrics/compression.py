@@ -16,7 +16,7 @@ def gzipped(body: bytes) -> bytes:
 
 
 def takes_gzip(accept_encoding: str | None) -> bool:
-    """Whether a client's Accept-Encoding allows it (RFC 9110, 12.5.3)."""
+    """Return whether a client's Accept-Encoding allows gzip (RFC 9110, 12.5.3)."""
     for item in (accept_encoding or "").lower().split(","):
         name, _, weight = item.partition(";")
         if name.strip() in ("gzip", "x-gzip", "*"):

@@ -42,7 +42,7 @@ class _Noted(NamedTuple):
 
 
 class FlowHistory:
-    """Times are of any one clock, in seconds. Not thread-safe."""
+    """Keeps the totals of an hour. Times are of any one clock, in seconds. Not thread-safe."""
 
     def __init__(self) -> None:
         self._noted: deque[_Noted] = deque(maxlen=int(KEPT_S / EVERY_S))

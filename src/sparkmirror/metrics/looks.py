@@ -1,4 +1,4 @@
-"""One look at the connectors of a process: references to what they know, from which `view` makes its values.
+"""Holds a look at the connectors of a process: what they know at one moment, by reference, for `view`.
 
 A look is taken at most once a second and only while somebody looks, so it computes nothing that a viewer may
 not ask for: latencies stay histograms, and reports are those of the tasks.
@@ -16,7 +16,7 @@ from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.storage.events import Event
 from sparkmirror.storage.migrations import Migrations
-from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.progress import Driver, PartitionProgress
 from sparkmirror.storage.promotions import Promotion, Promotions
 from sparkmirror.storage.verified import Verified
 
@@ -39,7 +39,7 @@ class Latencies(NamedTuple):
 
 
 class Motion(NamedTuple):
-    """By how many offsets a partition's lag fell in the last 10 to 40 s, and how many seconds passed."""
+    """Says by how many offsets a partition's lag fell in the last 10 to 40 s, and how many seconds passed."""
 
     seconds: float
     closed: int
@@ -73,7 +73,7 @@ class PartitionLook(NamedTuple):
 
 
 class ClusterLook(NamedTuple):
-    """Whether a cluster answers, None before it was asked, and for how many seconds it has not."""
+    """Tells whether a cluster answers, None before it was asked, and for how many seconds it has not."""
 
     alias: Alias
     is_up: bool | None
@@ -114,7 +114,7 @@ class EventsLook:
 
 @dataclass(frozen=True, slots=True)
 class MigrationsLook:
-    """What was migrated by a flow; None before it was read. `trouble` says why nothing newer is known."""
+    """Lists what a flow has migrated; None before it was read. `trouble` says why nothing newer is known."""
 
     known: Migrations | None = None
     trouble: str | None = None
@@ -172,8 +172,9 @@ class SourceLook(ConnectorLook):
     """`partitions` is None before they are assigned. `report_age_s`: since reports were read last.
 
     `now` is the time of the look, of any clock. `is_observed`: it is told from Kafka alone, and
-    `position_age_s` since when the mirror has stored its last position. `slots` of Spark were there for its
-    tasks when they were assigned last. `verify` is a comparison that this process makes, or made last.
+    `position_age_s` since when the mirror has stored its last position. `is_running` is None where that can't
+    be told; `driver` is the process that has begun the copy job. `slots` of Spark were there for its tasks
+    when they were assigned last. `verify` is a comparison that this process makes, or made last.
     `promoted` topics are copied no more, whether they are still assigned or not.
     """
 
@@ -186,6 +187,8 @@ class SourceLook(ConnectorLook):
     tasks: Mapping[int, str] = field(default_factory=dict)
     now: float = 0.0
     is_observed: bool = False
+    is_running: bool | None = True
+    driver: Driver | None = None
     position_age_s: float | None = None
     events: EventsLook | None = None
     slots: int | None = None

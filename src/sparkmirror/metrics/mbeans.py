@@ -183,7 +183,7 @@ def client_id(reading: SourceReading, task: int) -> str:
 
 
 def _clients(reading: SourceReading) -> Iterator[MBean]:
-    """What Java's consumer and producer of a task would count, of what a copy task measures."""
+    """Derive what Java's consumer and producer of a task would count from what a copy task measures."""
     totals = _by_task([reading])
     for task, its in reading.of_tasks.items():
         records, _, copied, _ = totals.get((reading.connector, task), (0, 0.0, 0, 0.0))

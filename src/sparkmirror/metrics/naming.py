@@ -21,7 +21,7 @@ Name = Callable[[MBean, str, float | str], tuple[NamedAttribute | None, bool]]
 
 
 class _Known(NamedTuple):
-    """What was made of an attribute before; `head` is the sample's name and labels as written."""
+    """Keeps the name that an attribute got; `head` is the sample's name and labels as written."""
 
     head: str
     name: str
@@ -36,7 +36,7 @@ _Slot = _Known | Literal[False] | None
 
 
 class Naming:
-    """Not thread-safe: one page at a time."""
+    """Names the attributes of one page at a time. Not thread-safe."""
 
     def __init__(self, name: Name) -> None:
         self._name = name
@@ -84,7 +84,7 @@ def _slot(named: NamedAttribute | None) -> _Known | None:
 
 
 def _written(samples: Sequence[tuple[_Known, float]]) -> Written:
-    """As the exporter does: of different types none counts, and equal labels get the MBean's name besides."""
+    """Write as the exporter does: different types are left out; equal labels get the MBean's name, too."""
     first = samples[0][0].attribute
     kinds = {its.kind for its, _ in samples}
     if len({its.head for its, _ in samples}) < len(samples):

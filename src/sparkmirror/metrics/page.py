@@ -53,7 +53,7 @@ class Metrics:
         self._made: tuple[float, bytes] | None = None
 
     def page(self) -> Page:
-        """In Prometheus' text format. Raises ConfigError for a rule whose pattern takes too long."""
+        """Write Prometheus' text format. Raises ConfigError for a rule whose pattern takes too long."""
         with self._lock:
             now = self._clock()
             if self._made is None or now - self._made[0] >= _FRESH_S:

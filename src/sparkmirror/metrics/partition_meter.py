@@ -57,7 +57,7 @@ class Counts(NamedTuple):
     incidents: Mapping[str, int] = _NO_INCIDENTS
 
     def plus(self, report: PartitionProgress | None) -> _Counted:
-        """Of a partition whose task was never restarted, what the report itself counts."""
+        """Add the report; where the task was never restarted, the sum is the report itself."""
         if report is None:
             return self
         return report if self is _NOTHING else _summed(self, report)
@@ -124,6 +124,7 @@ class PartitionMeter:
         "end",
         "end_since",
         "error_since",
+        "first",
         "is_looked_at",
         "lags",
         "last",
@@ -132,7 +133,9 @@ class PartitionMeter:
         "windows",
     )
 
-    def __init__(self) -> None:
+    def __init__(self, first: int = 0) -> None:
+        """`first` records of the first report are in no window."""
+        self.first = first
         self.report: PartitionProgress | None = None
         self.error_since: float | None = None
         self.earlier: Counts = _NOTHING
@@ -156,8 +159,8 @@ class PartitionMeter:
         moment = Moment(now, self.earlier, before)
         if before is not None and is_restarted(report, before):
             self.earlier = _summed(self.earlier, before)
-            before = None
-        if report.records > (before.records if before else 0):
+            before, self.first = None, 0
+        if report.records > (before.records if before else self.first):
             self.last = moment
             if not self.windows or now - self.windows[-1].at >= WINDOW_S:
                 self.windows = [*self.windows[1 - WINDOWS :], moment]
@@ -210,7 +213,7 @@ class PartitionMeter:
         )
 
     def held(self, now: float, numbers: list[float]) -> Known:
-        """What a look refers to. The numbers of `Held`, which hold until the windows end as well, are added.
+        """Return what a look refers to, and add the numbers of `Held`, which hold until the windows end.
 
         A busy mirror's partitions are all asked once a second: no more is called here than must be.
         """
@@ -260,7 +263,7 @@ class PartitionMeter:
         return None if since is None else max(0.0, now - since)
 
     def _behind_since(self) -> float | None:
-        """When the source had the first record that is not on the target; infinity without one, or None.
+        """Return when the source had the first record that is not on the target: infinity for none, or None.
 
         While an error is reported, records that came since then may be missing.
         """

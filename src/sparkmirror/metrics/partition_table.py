@@ -28,7 +28,7 @@ CODES: Final[Mapping[PartitionState, float]] = {state: at for at, state in enume
 
 
 class Columns(NamedTuple):
-    """As the fields of `PartitionLook`, a number for each partition; NaN where that has None.
+    """Has a column for each field of `PartitionLook`, with a number for each partition; NaN stands for None.
 
     `state` is in `CODES`, NOT_REPORTED or PROMOTED. `lag` is NaN as well where a partition reports an error
     and no lag: who reports an error may not know of newer records. `moved_s` and `closed` are those of its
@@ -99,7 +99,7 @@ class PartitionTable(Rows[PartitionLook]):
         """Those of the partitions that have some."""
 
     def of(self, rows: Sequence[int]) -> "PartitionTable":
-        """Some of its rows."""
+        """Return a table of some of its rows."""
         return table_of([self[row] for row in rows])
 
 
@@ -120,7 +120,7 @@ def table_of(looks: Sequence[PartitionLook]) -> PartitionTable:
 
 
 def known_lag(report: PartitionProgress | None) -> int | None:
-    """Whoever reports an error may not know of newer records: then no lag is known instead of 0."""
+    """Return no lag instead of 0 for a report with an error: its task may not know of newer records."""
     if report is None or (report.error is not None and not report.lag):
         return None
     return report.lag

@@ -1,4 +1,4 @@
-"""What a process knows of its connectors at one moment; `metrics.families` makes metrics of it."""
+"""Holds the values of a process's connectors for `/metrics`; `metrics.families` makes metrics of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Traffic(NamedTuple):
 
 
 class TaskReading(NamedTuple):
-    """What a copy task measures besides its partitions.
+    """Holds what a copy task measures besides its partitions.
 
     `in_flight` counts records that were fetched and are not acknowledged yet. `commit` is how long its writes
     of positions took, `fetch` its Fetch requests, in ms. The buffer is in bytes. `failures` and `retries`
@@ -68,7 +68,7 @@ class TaskReading(NamedTuple):
 
 
 class MemoryReading(NamedTuple):
-    """In bytes; `most` is -1 where there is no limit."""
+    """Counts bytes; `most` is -1 where there is no limit."""
 
     used: int
     committed: int
@@ -139,7 +139,7 @@ class SourceReading(ConnectorReading):
 
 
 class GroupTranslation(NamedTuple):
-    """Where a group would continue on the target, by its partitions, as of `at` in epoch seconds.
+    """Counts how a group's partitions are translated to the target, as of `at` in epoch seconds.
 
     Places are exact, approximate, or unknown for offsets that no offset sync covers. `reread_max` is how many
     records it would read again there at most, as far as that is known.

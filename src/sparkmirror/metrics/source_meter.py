@@ -27,9 +27,11 @@ UNKNOWN = "unknown"
 
 
 class SourceMeter:
-    """One thread writes, any thread reads."""
+    """Measures all partitions of a connector. One thread writes, any thread reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, counts_from_first_look: bool = False) -> None:
+        """`counts_from_first_look`: what a first report counts was copied before, in no window of now."""
+        self._counts_from_first_look = counts_from_first_look
         self._partitions: dict[TopicPartition, PartitionMeter] = {}
         self._retries = self._failures = self._stalls = 0
         self._stalled: set[TopicPartition] = set()
@@ -49,7 +51,8 @@ class SourceMeter:
             for report in reports:
                 partition = self._partitions.get(report.source)
                 if partition is None:
-                    partition = self._partitions[report.source] = PartitionMeter()
+                    first = report.records if self._counts_from_first_look else 0
+                    partition = self._partitions[report.source] = PartitionMeter(first)
                 if report is not partition.report:
                     self._count_states(report, partition.report)
                     self._count_totals(report, partition.report)
@@ -66,7 +69,7 @@ class SourceMeter:
             self._with_incidents.add(report.source)
 
     def _totals(self, reports: Collection[PartitionProgress], now: float) -> Totals:
-        """With the lag of these partitions alone: one that is mirrored no more keeps the lag that it had."""
+        """Add up the lag of these partitions only: one that is no longer mirrored keeps its last lag."""
         known = [self._partitions[report.source] for report in reports]
         lags = [lag for partition in known if (lag := partition.lag) is not None]
         ages = [age for partition in known if (age := partition.lag_s(now)) is not None]
@@ -137,6 +140,7 @@ class SourceMeter:
                 now=now,
                 report_age_s=None if self._taken_at is None else now - self._taken_at,
                 history=self._history.points(now),
+                driver=None if self._job_epoch is None else self._job_epoch.driver,
                 incidents=_added_up(counts.incidents for counts in ill),
                 lost=sum(counts.lost for counts in ill),
             )
@@ -150,7 +154,7 @@ class SourceMeter:
         return self._rows.table(self._partitions, self._stalled, newest, now)
 
     def _cut_off_since(self, now: float) -> float | None:
-        """When reports were read last, if that is too long ago."""
+        """Return when reports were read last, if that is too long ago."""
         taken_at = self._taken_at
         return None if taken_at is None or now - taken_at <= CUT_OFF_AFTER_S else taken_at
 
@@ -165,7 +169,7 @@ class SourceMeter:
         return states
 
     def _is_silent(self, report: PartitionProgress | None) -> bool:
-        """Whether the present copy job has not reported the partition yet."""
+        """Return whether the current copy job has not reported the partition yet."""
         newest = self._job_epoch
         return report is None or (newest is not None and report.job_epoch < newest.number)
 

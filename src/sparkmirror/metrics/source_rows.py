@@ -26,7 +26,7 @@ _BEGAN_AT: Final = Held._fields.index("began_at")
 
 
 class SourceRows:
-    """Not thread-safe; a table that it has given out stays as it is."""
+    """Makes a table for each look. Not thread-safe; a table that was returned does not change."""
 
     def __init__(self, assigned: Assignment) -> None:
         self.assigned = assigned
@@ -99,7 +99,7 @@ class SourceRows:
 
 
 class KnownRows(NamedTuple):
-    """What looks refer to of each partition, in lists: thousands of tuples would burden the collector."""
+    """Keeps what looks refer to in lists: thousands of tuples would burden the garbage collector."""
 
     reports: list[PartitionProgress | None]
     earlier: list[Counts | None]
@@ -117,7 +117,7 @@ class KnownRows(NamedTuple):
         return None if report is None or earlier is None else (report, earlier, self.began[at])
 
     def latencies(self) -> Iterator[Latencies]:
-        """Those of the rows that have some."""
+        """Yield those of the rows that have some."""
         rows = map(self.row, range(len(self.reports)))
         return (recent for known in rows if known is not None and (recent := _recent(known)) is not None)
 

@@ -28,7 +28,7 @@ class _Task:
         self._note(*((0, 0.0) if is_restarted else (before.load.fetches, before.load.fetch_ms)), now)
 
     def _note(self, fetches: int, fetch_ms: float, now: float) -> None:
-        """Since so many Fetch requests, which took so long."""
+        """Start a window after so many Fetch requests, which took so long."""
         load = self.report.load
         if load.fetches > fetches:
             self.fetch.note((load.fetch_ms - fetch_ms) / (load.fetches - fetches), now)
@@ -46,7 +46,7 @@ def _bytes(load: TaskLoad) -> tuple[int, int, int, int]:
 
 
 class TaskMeter:
-    """Not thread-safe."""
+    """Measures copy tasks. Not thread-safe."""
 
     def __init__(self) -> None:
         self._tasks: dict[int, _Task] = {}
@@ -63,12 +63,12 @@ class TaskMeter:
                 task.take(report, now)
 
     def count(self, report: PartitionProgress) -> None:
-        """One of its partitions began to retry, or to fail."""
+        """Count that one of its partitions began to retry, or to fail."""
         self._retries[report.task] += report.state is PartitionState.RETRYING
         self._failures[report.task] += report.state is PartitionState.FAILED
 
     def readings(self, tasks: int, now: float) -> Mapping[int, TaskReading]:
-        """Of so many tasks, those that have reported."""
+        """Return the readings of those tasks that have reported."""
         return {number: self._reading(number, now) for number in range(tasks) if number in self._tasks}
 
     def _reading(self, number: int, now: float) -> TaskReading:

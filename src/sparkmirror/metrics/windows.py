@@ -31,7 +31,7 @@ NO_VALUES = Summary(0.0, nan, nan, nan)
 
 
 def is_over(began_at: float, now: float) -> bool:
-    """Whether the window is too old to count."""
+    """Return whether the window is too old to count."""
     return now - began_at >= WINDOWS * WINDOW_S
 
 

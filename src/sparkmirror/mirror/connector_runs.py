@@ -189,7 +189,7 @@ class SourceRun:
             *self._of,
             "source",
             self.trouble(),
-            clusters=[watch.seen() for watch in self._clusters],
+            clusters=[watch.look() for watch in self._clusters],
             tasks={task: "failed" if task in failures else "running" for task in tasks},
             events=self._history.look(),
             slots=source.slots,

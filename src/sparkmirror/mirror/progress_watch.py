@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
+from typing import Final
 
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.periodic import Job, PeriodicThread
@@ -11,7 +12,6 @@ from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.quantities import as_size
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, StalledPartitions
-from sparkmirror.mirror.look_rhythm import LookRhythm
 from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 
@@ -27,6 +27,39 @@ _IDLE_SUMMARIES = 120
 """The interval of the summary of an idle mirror, which shows that it is alive."""
 _NAMED_MAX = 20
 """The most partitions that one poll names; a cluster that is down has thousands."""
+_READ_BEFORE_S: Final = 0.15
+"""To read what is new takes less, also from a cluster that is far away."""
+_APART_MAX_S: Final = 3.0
+_APART_MIN_S: Final = 0.5
+
+
+class LookRhythm:
+    """Foresees the next look of somebody who looks regularly, so that reports are read right before it.
+
+    Times are of any one clock, in seconds. One thread looks, another one reads.
+    """
+
+    def __init__(self) -> None:
+        self._looks: tuple[float, float] | None = None
+
+    def note(self, now: float) -> None:
+        """Somebody looks. Two looks at the same thing in one moment are one."""
+        last = self._looks[1] if self._looks else float("-inf")
+        if now - last >= _APART_MIN_S:
+            self._looks = last, now
+
+    def read_in_s(self, now: float) -> float | None:
+        """When to read next, None while nobody looks regularly."""
+        if self._looks is None:
+            return None
+        before, last = self._looks
+        apart_s = last - before
+        if apart_s > _APART_MAX_S or now - last > 2 * apart_s:
+            return None
+        due = last + apart_s - _READ_BEFORE_S
+        while due <= now:
+            due += apart_s
+        return due - now
 
 
 class ProgressWatch:

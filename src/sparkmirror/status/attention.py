@@ -9,7 +9,7 @@ _PAUSE_S: Final = 10.0
 
 
 class Attention:
-    """Safe in any thread."""
+    """Tells whether somebody looks. Thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -21,7 +21,7 @@ class Attention:
         self._looked_at = self._clock()
 
     def pause(self) -> None:
-        """Nothing can be read: it need not be tried again at once."""
+        """Note that nothing can be read: the next try can wait."""
         self._paused_until = self._clock() + _PAUSE_S
 
     @property
@@ -30,5 +30,5 @@ class Attention:
 
     @property
     def is_given(self) -> bool:
-        """Whether somebody has looked in the last half minute."""
+        """Tells whether somebody has looked in the last half minute."""
         return self._looked_at is not None and self._clock() - self._looked_at <= _LOOKED_AT_S

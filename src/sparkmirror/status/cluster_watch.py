@@ -53,17 +53,17 @@ class ClusterWatch:
         """Whether a broker answered the last request, and a login was accepted; None before the first."""
         self.thread = PeriodicThread(f"watch of {self.cluster}", self._log, self._jobs, client.close)
 
-    def seen(self) -> ClusterLook:
+    def look(self) -> ClusterLook:
         outage, is_up = self._outage, self.is_up
         if is_up is not False or outage is None:
             return ClusterLook(self.cluster, is_up)
         return ClusterLook(self.cluster, is_up, self._clock() - outage.began_at, self._error)
 
     def _jobs(self) -> Iterable[Job]:
-        return (Job(f"ask {self.cluster}", _INTERVAL_S, self.look),)
+        return (Job(f"ask {self.cluster}", _INTERVAL_S, self.ask),)
 
-    def look(self) -> None:
-        """Called by `thread`."""
+    def ask(self) -> None:
+        """Ask once; `thread` calls it."""
         try:
             self._ask()
         except SparkmirrorError as error:

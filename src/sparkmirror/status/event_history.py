@@ -57,7 +57,7 @@ class EventHistory:
         return (Job("read events", _INTERVAL_S, self.read),)
 
     def look(self) -> EventsLook:
-        """What was read until now; the thread reads on for half a minute."""
+        """Return what was read until now; the thread reads on for half a minute."""
         self._attention.look()
         return self._look
 
@@ -67,7 +67,7 @@ class EventHistory:
         return self._verified
 
     def read(self) -> None:
-        """Called by the thread."""
+        """Read what is new; the thread calls it."""
         now = self._clock()
         if self._attention.is_paused or not self._is_due(now):
             return

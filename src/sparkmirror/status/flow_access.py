@@ -76,7 +76,7 @@ class FlowAccess:
 
     @property
     def owner(self) -> str:
-        """Of the records about this flow's topics."""
+        """Names the owner of the records about this flow's topics."""
         return owner_of(self.positions_topic, self.connector)
 
     def promotions_reader(self) -> PromotionsReader:
@@ -89,5 +89,5 @@ class FlowAccess:
 
     @property
     def target_consumer(self) -> ConsumerSettings:
-        """To read offsets of the target at the isolation level of the flow's consumer."""
+        """Reads offsets of the target at the isolation level of the flow's consumer."""
         return ConsumerSettings(self.target_admin, read_committed=self.consumer.read_committed)

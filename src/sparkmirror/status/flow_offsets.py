@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Mapping
 from contextlib import closing
+from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
@@ -35,7 +36,7 @@ class Translation(NamedTuple):
 
 
 class FlowOffsets:
-    """As of the last `read`. One owner."""
+    """Has the positions and offset syncs as of the last `read`. Not thread-safe."""
 
     def __init__(self, access: FlowAccess) -> None:
         self._access = access
@@ -59,11 +60,11 @@ class FlowOffsets:
             StoredPositions({}, None),  # the flow has never run
         )
         if self._syncs is not None:
-            self._syncs.catch_up(_READ_TIMEOUT_S)
+            unless_missing(partial(self._syncs.catch_up, _READ_TIMEOUT_S), None)
 
     @property
     def stored_ms(self) -> int | None:
-        """When the last position was stored, in epoch ms; None without any."""
+        """Returns when the last position was stored, in epoch ms; None without any."""
         return self._stored.newest_ms
 
     def mirrored_to(self, partition: TopicPartition) -> int | None:
@@ -80,12 +81,12 @@ class FlowOffsets:
         return self._stored.of.get(partition)
 
     def is_preserved(self, partition: TopicPartition) -> bool:
-        """Whether its records have the source's offsets (`offsets.preserve`)."""
+        """Return whether its records have the source's offsets (`offsets.preserve`)."""
         is_known = partition in self._stored.of
         return self._preserves(partition.topic) and is_known and not self.is_translated(partition)
 
     def is_translated(self, partition: TopicPartition) -> bool:
-        """Whether its offsets could be preserved no more (`offsets.on.mismatch`)."""
+        """Return whether its offsets could no longer be preserved (`offsets.on.mismatch`)."""
         position = self._stored.of.get(partition)
         return position is not None and position.is_translated
 
@@ -142,7 +143,7 @@ class FlowOffsets:
         return None if self._syncs is None else self._syncs.histories.get(partition)
 
     def place(self, partition: TopicPartition, offset: int) -> Place | None:
-        """Where a consumer of this source offset continues on the target, and how far from exact that is."""
+        """Return where a consumer of this source offset continues on the target, and how exact that is."""
         position = self._stored.of.get(partition)
         run = None if position is None else position.run
         if run is not None and run.first_upstream <= offset <= run.last_upstream + 1:
@@ -180,7 +181,7 @@ def existing_offsets(
 def offsets_or_errors(
     settings: ConsumerSettings, partitions: Collection[TopicPartition], which: int
 ) -> Mapping[TopicPartition, int | SparkmirrorError | None]:
-    """As `existing_offsets`, with the error of each partition whose leader can't tell."""
+    """Return what `existing_offsets` does, and the error of each partition whose leader can't tell."""
     if not partitions:
         return {}
     metadata = read_metadata(settings.connection, {partition.topic for partition in partitions})

@@ -1,4 +1,4 @@
-"""Watches one flow: looks every few seconds at what its mirror leaves in Kafka, and keeps what was seen."""
+"""Watches one flow: looks every few seconds at what its mirror leaves in Kafka, and keeps the last look."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -9,9 +9,7 @@ from typing import Final, NamedTuple
 from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
 from sparkmirror.connectors.periodic import Job, PeriodicThread
-from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.data.partition_offsets import LATEST
+from sparkmirror.domain.assignment import Assignment
 from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
@@ -20,13 +18,12 @@ from sparkmirror.metrics.stalls import STALLED_AFTER_S, StalledPartitions
 from sparkmirror.status.cluster_watch import ClusterWatch
 from sparkmirror.status.event_history import EventHistory
 from sparkmirror.status.flow_access import FlowAccess
-from sparkmirror.status.flow_offsets import offsets_or_errors
-from sparkmirror.status.flow_status import FlowStatus, StatusReader
-from sparkmirror.status.gone_partitions import GonePartitions
+from sparkmirror.status.flow_look import FlowLook
+from sparkmirror.status.flow_reader import FlowReader
 from sparkmirror.status.group_watch import GroupWatch
 from sparkmirror.status.migration_history import MigrationHistory
-from sparkmirror.status.observed_reports import ObservedReports, reported_by_tasks
-from sparkmirror.status.observed_table import POSITION_INTERVAL_S, Observed, observed_of, with_observed
+from sparkmirror.status.partition_reports import GonePartitions, PartitionReports
+from sparkmirror.status.watched_table import POSITION_INTERVAL_S, watched_table
 from sparkmirror.storage.attempts import owner_of
 
 _INTERVAL_S: Final = 5.0
@@ -34,33 +31,24 @@ _INTERVAL_S: Final = 5.0
 _STALLED_AFTER_S: Final = 3 * POSITION_INTERVAL_S
 
 
-class _Seen(NamedTuple):
-    """`at` is a monotonic time; `oldest_s` the age of the oldest record to copy, where there is one."""
+class _LastLook(NamedTuple):
+    """`at` is a monotonic time."""
 
     at: float
-    status: FlowStatus
-    oldest_s: dict[TopicPartition, float]
-    assigned: tuple[tuple[TopicPartition, ...]]
-    observed: Observed
-
-    def lag_s(self, partition: TopicPartition, now: float) -> float | None:
-        """None where nothing is to be copied, or its age can't be told."""
-        oldest_s = self.oldest_s.get(partition)
-        return None if oldest_s is None else oldest_s + now - self.at
+    flow: FlowLook
+    assigned: Assignment
 
 
 class FlowWatch:
-    """Its `threads` look; everything else is safe in any thread."""
+    """Looks by `threads`, or when `look` and `look_at_groups` are called. Everything else is thread-safe."""
 
-    def __init__(self, flow: FlowSettings, source: SourceConfig) -> None:
+    def __init__(self, flow: FlowSettings, source: SourceConfig, *, shows_groups: bool = True) -> None:
         self._flow = flow
         self._source = source
-        access = FlowAccess.of(flow, source)
-        self._reader = StatusReader(access, reads_ages=True, reads_groups=False)
-        self._reports = ObservedReports(source.name)
+        self._reader = FlowReader(FlowAccess.of(flow, source))
+        self._reports = PartitionReports()
         self._gone = GonePartitions(source.settings.refresh_topics_interval_s or inf)
-        self._everything = ConsumerSettings(access.consumer.connection)
-        self._meter = SourceMeter()
+        self._meter = SourceMeter(counts_from_first_look=True)
         self._stalled: dict[float, StalledPartitions] = {}
         self._clusters = [
             ClusterWatch(flow.flow, flow.flow.source, source.source_admin),
@@ -69,8 +57,9 @@ class FlowWatch:
         self._history = EventHistory(flow.flow, flow.worker_client)
         owner = owner_of(flow.worker.offset_topic.name, source.name)
         self._migrations = MigrationHistory(flow.flow, flow.worker_client, owner)
-        self._groups = None if flow.checkpoint is None else GroupWatch(flow.flow, flow.checkpoint)
-        self._seen: _Seen | None = None
+        groups = flow.checkpoint if shows_groups else None
+        self._groups = None if groups is None else GroupWatch(flow.flow, groups)
+        self._last: _LastLook | None = None
         log = flow_log(__name__, flow.flow)
         self._thread = PeriodicThread("watch", log, self._jobs, self._reader.close)
 
@@ -87,35 +76,34 @@ class FlowWatch:
 
     @property
     def has_looked(self) -> bool:
-        return self._seen is not None
+        return self._last is not None
 
     def _jobs(self) -> Iterable[Job]:
         return (Job("look at the mirror", _INTERVAL_S, self.look),)
 
     def look(self) -> None:
-        """Called by the thread. Raises KafkaError."""
+        """Look at everything but groups. Raises KafkaError."""
         now = time.monotonic()
-        status = self._with_gone(self._reader.read(), now)
-        reports = self._reports.of(status, time.time())
-        job = None if status.is_stopped else status.job
-        self._meter.take(reports, job, now)
-        after_s = STALLED_AFTER_S if reported_by_tasks(status) else _STALLED_AFTER_S
+        flow = self._with_gone(self._reader.read(), now)
+        reports = self._reports.of(flow)
+        self._meter.take(reports, None if flow.is_stopped else flow.job, now)
+        after_s = STALLED_AFTER_S if flow.reported else _STALLED_AFTER_S
         stalled = self._stalled.setdefault(after_s, StalledPartitions(after_s))
         self._meter.take_stalls(stalled.check(reports, now))
-        lags = status.lag.partitions
-        oldest_s = {each.source: each.seconds for each in lags if each.seconds is not None}
-        sources = tuple(each.source for each in lags)
-        observed = observed_of(sources, reported_by_tasks(status), oldest_s, self._reports.motion)
-        self._seen = _Seen(now, status, oldest_s, (sources,), observed)
+        self._last = _LastLook(now, flow, (tuple(each.source for each in reports),))
 
-    def _with_gone(self, status: FlowStatus, now: float) -> FlowStatus:
-        """With partitions that were there before, as far as the source says that they are no more."""
-        left_out = {each.source: each for each in self._gone.of(status.lag.partitions, now)}
-        offsets = offsets_or_errors(self._everything, left_out, LATEST)
-        gone = [left_out[source] for source, offset in offsets.items() if offset is None]
-        return replace(status, lag=replace(status.lag, partitions=[*status.lag.partitions, *gone]))
+    def look_at_groups(self) -> None:
+        """Look at consumer groups; an error is part of what the watch shows."""
+        if self._groups is not None:
+            self._groups.look_once()
 
-    # what was seen
+    def _with_gone(self, flow: FlowLook, now: float) -> FlowLook:
+        """Add partitions of earlier looks that the source no longer has."""
+        left_out = {each.source: each for each in self._gone.of(flow.partitions, now)}
+        gone = [left_out[source] for source in self._reader.absent(left_out)]
+        return replace(flow, partitions=[*flow.partitions, *gone])
+
+    # what is shown
 
     def looks(self) -> list[ConnectorLook]:
         source = replace(self._source_look(), unread=self._thread.failing)
@@ -124,9 +112,9 @@ class FlowWatch:
         return [replace(look, settings=self._flow.shown.get(look.connector, {})) for look in looks]
 
     def readings(self) -> list[ConnectorReading]:
-        now, seen = time.monotonic(), self._seen
+        now, last = time.monotonic(), self._last
         of = self._flow.flow, self._source.name
-        reading = self._meter.reading(of, None if seen is None else seen.assigned, (), now)
+        reading = self._meter.reading(of, None if last is None else last.assigned, (), now)
         up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
         return [
             self._with_ages(replace(reading, up=up, verified=self._history.verified()), now),
@@ -134,49 +122,49 @@ class FlowWatch:
         ]
 
     def _source_look(self) -> SourceLook:
-        now, seen = time.monotonic(), self._seen
+        now, last = time.monotonic(), self._last
         of = SourceLook(
             self._flow.flow,
             self._source.name,
             "source",
-            None if seen is None else _trouble(seen.status),
-            clusters=[watch.seen() for watch in self._clusters],
+            None if last is None else last.flow.trouble,
+            clusters=[watch.look() for watch in self._clusters],
             events=self._history.look(),
             migrations=self._migrations.look(),
         )
-        look = self._meter.look(of, None if seen is None else seen.assigned, now)
-        if seen is None:
+        look = self._meter.look(of, None if last is None else last.assigned, now)
+        if last is None:
             return look
-        stored_ms = seen.status.lag.stored_ms
+        flow = last.flow
         return replace(
             look,
             partitions=None
             if look.partitions is None
-            else with_observed(table_of(look.partitions), seen.observed, now - seen.at),
-            history=[point._replace(byte_rate=None) for point in look.history]
-            if not reported_by_tasks(seen.status)
-            else look.history,
+            else watched_table(table_of(look.partitions), flow, self._reports.motion, now - last.at),
+            history=look.history if flow.reported else [it._replace(byte_rate=None) for it in look.history],
             is_observed=True,
-            promoted=seen.status.lag.promoted,
-            position_age_s=None if stored_ms is None else max(0.0, time.time() - stored_ms / 1000),
+            is_running=flow.is_running,
+            promoted=flow.promoted,
+            position_age_s=None if flow.stored_ms is None else max(0.0, time.time() - flow.stored_ms / 1000),
         )
 
     def _with_ages(self, reading: SourceReading, now: float) -> SourceReading:
-        seen = self._seen
-        if seen is None:
+        last = self._last
+        if last is None:
             return reading
+        oldest_s, passed_s = last.flow.oldest_s, now - last.at
         return replace(
             reading,
             partitions=[
-                each if (lag_s := seen.lag_s(each.source, now)) is None else each._replace(lag_s=lag_s)
-                for each in reading.partitions
+                it if (age_s := oldest_s.get(it.source)) is None else it._replace(lag_s=age_s + passed_s)
+                for it in reading.partitions
             ],
         )
 
     def _heartbeat_age_s(self) -> float | None:
-        seen = self._seen
-        age_s = None if seen is None else seen.status.heartbeat_age_s
-        return None if seen is None or age_s is None else age_s + time.monotonic() - seen.at
+        last = self._last
+        age_s = None if last is None else last.flow.heartbeat_age_s
+        return None if last is None or age_s is None else age_s + time.monotonic() - last.at
 
     def _heartbeat_look(self) -> HeartbeatLook:
         heartbeat = self._flow.heartbeat
@@ -193,16 +181,3 @@ class FlowWatch:
         age_s = self._heartbeat_age_s()
         last_at = None if age_s is None else time.time() - age_s
         return HeartbeatReading(self._flow.flow, self._flow.heartbeat.name, {}, 0, last_at)
-
-
-def _trouble(status: FlowStatus) -> str | None:
-    if status.is_running is not False:
-        return None
-    if status.heartbeat_age_s is None:
-        return "the mirror does not run: it has written no heartbeat"
-    if status.is_stopped:
-        return f"the mirror was stopped in order; its last heartbeat was {status.heartbeat_age_s:,.0f} s ago"
-    return (
-        f"the mirror does not run: its last heartbeat was {status.heartbeat_age_s:,.0f} s ago by this "
-        "machine's clock"
-    )

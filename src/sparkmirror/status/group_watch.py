@@ -37,12 +37,22 @@ class GroupWatch:
         self._checkpoints = CheckpointsReader(connector.checkpoints_consumer, settings.checkpoints_topic)
         self._looks = GroupLooks(settings)
         self._known: Collection[GroupId] = ()
+        self._error: str | None = None
         self.thread = PeriodicThread("watch of groups", flow_log(__name__, flow), self._jobs, self.close)
 
     def look(self) -> GroupsLook:
         of = GroupsLook(self._flow, self._connector.name, "checkpoint")
         look = self._looks.look(of, time.monotonic())
-        return replace(look, interval_s=_INTERVAL_S, reads_target=True, unread=self.thread.failing)
+        unread = self.thread.failing or self._error
+        return replace(look, interval_s=_INTERVAL_S, reads_target=True, unread=unread)
+
+    def look_once(self) -> None:
+        """Read without the thread; `look` has the error."""
+        self._error = None
+        try:
+            self.read()
+        except KafkaError as error:
+            self._error = str(error)
 
     def _jobs(self) -> Iterable[Job]:
         return (Job("look at the groups", _INTERVAL_S, self.read),)
@@ -52,7 +62,7 @@ class GroupWatch:
             each.close()
 
     def read(self) -> None:
-        """Called by `thread`. Raises KafkaError."""
+        """Read both clusters; `thread` calls it. Raises KafkaError."""
         found, errors = _parted(self._found())
         self._known = [*found, *errors]
         book = CheckpointBook(unless_missing(lambda: self._checkpoints.catch_up(_READ_TIMEOUT_S), ()))
@@ -67,7 +77,7 @@ class GroupWatch:
         self._looks.note_target(there, active, time.monotonic(), errors)
 
     def _found(self) -> Mapping[GroupId, Offsets | KafkaError]:
-        """What the groups that the flow follows have committed on the source, or why that can't be read.
+        """Read what the groups that the flow follows have committed on the source, or why that fails.
 
         Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
         """

@@ -17,7 +17,7 @@ _READ_TIMEOUT_S: Final = 60.0
 
 
 class LastHeartbeat:
-    """One owner, who closes it."""
+    """Keeps the last heartbeat. Not thread-safe; its owner closes it."""
 
     def __init__(self, access: FlowAccess) -> None:
         self._access = access
@@ -29,7 +29,7 @@ class LastHeartbeat:
             self._tail.close()
 
     def read(self) -> int | None:
-        """When the last one was emitted, in epoch ms; None where there is none. Raises KafkaError."""
+        """Return when the last one was emitted, in epoch ms; None where there is none. Raises KafkaError."""
         if self._access.heartbeat.emit:
             self._read()
         return self._last_ms

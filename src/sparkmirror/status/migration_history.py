@@ -47,12 +47,12 @@ class MigrationHistory:
         return (Job("read migrations", _INTERVAL_S, self.read),)
 
     def look(self) -> MigrationsLook:
-        """What was read until now; nothing is known before the first read."""
+        """Return what was read until now; nothing is known before the first read."""
         self._attention.look()
         return self._look
 
     def read(self) -> None:
-        """Called by the thread."""
+        """Read what is new; the thread calls it."""
         if self._attention.is_paused or not self._attention.is_given:
             return
         is_new = self._look.known is None

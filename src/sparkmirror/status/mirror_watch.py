@@ -26,10 +26,15 @@ KNOWN_METRICS = frozenset(
 
 
 class MirrorWatch:
-    """Everything but `start` and `stop` is safe in any thread."""
+    """Looks by itself between `start` and `stop`, or whenever `look` is called, until `close`.
 
-    def __init__(self, flows: Sequence[tuple[FlowSettings, SourceConfig]]) -> None:
-        self._flows = [FlowWatch(flow, source) for flow, source in flows]
+    Everything else is safe in any thread.
+    """
+
+    def __init__(
+        self, flows: Sequence[tuple[FlowSettings, SourceConfig]], *, shows_groups: bool = True
+    ) -> None:
+        self._flows = [FlowWatch(flow, source, shows_groups=shows_groups) for flow, source in flows]
 
     def start(self) -> None:
         for flow in self._flows:
@@ -38,9 +43,21 @@ class MirrorWatch:
     def stop(self) -> None:
         stop_all([thread for flow in self._flows for thread in flow.threads])
 
+    def look(self) -> None:
+        """Look once at every flow. Raises KafkaError."""
+        for flow in self._flows:
+            flow.look()
+            flow.look_at_groups()
+
+    def close(self) -> None:
+        """Close what `look` has opened."""
+        for flow in self._flows:
+            for thread in flow.threads:
+                thread.close()
+
     @property
     def is_started(self) -> bool:
-        """Whether every flow was looked at once."""
+        """Tells whether every flow was looked at once."""
         return all(flow.has_looked for flow in self._flows)
 
     def looks(self) -> list[ConnectorLook]:

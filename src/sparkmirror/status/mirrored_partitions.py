@@ -10,7 +10,7 @@ from sparkmirror.status.flow_access import FlowAccess
 
 
 def mirrored_partitions(access: FlowAccess, is_wanted: Callable[[str], object]) -> list[CopyPartition]:
-    """Of the flow's topics whose names on the source are wanted. Raises KafkaError."""
+    """List the partitions of topics whose names on the source are wanted. Raises KafkaError."""
     with closing(Admin(access.source_admin)) as at_source, closing(Admin(access.target_admin)) as at_target:
         source = {
             topic: SourceTopic(partitions)

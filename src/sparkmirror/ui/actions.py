@@ -48,7 +48,7 @@ class Actions(Protocol):
     """Carries actions out, as the REST API does."""
 
     def are_allowed(self, request: Request) -> bool:
-        """Whether whoever sends the request may act."""
+        """Return whether the sender of the request may act."""
         ...
 
     async def act(self, request: Request, action: str, connector: str) -> None:
@@ -57,7 +57,7 @@ class Actions(Protocol):
 
 
 class Form(NamedTuple):
-    """What was sent. `typed` is what the user typed as the connector's name."""
+    """Holds what was sent. `typed` is what the user typed as the connector's name."""
 
     action: Action
     flow: str

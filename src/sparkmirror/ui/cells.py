@@ -54,7 +54,7 @@ def slug(state: State) -> str:
 
 
 def since(state: State) -> str:
-    """Nothing where it is not known how long the state has held."""
+    """Write how long the state has held, nothing where that is not known."""
     return "" if state.for_s is None else f' <span class="soft">for {duration(state.for_s)}</span>'
 
 
@@ -98,7 +98,7 @@ def verdict(answer: Answer) -> str:
 
 
 def topic_row(topic: TopicView, flow: FlowView) -> str:
-    """Its cells in the table of a flow's topics."""
+    """Write a topic's cells in the table of a flow."""
     link = f'<a href="topic?{escape(query(str(flow.flow), topic.name))}"><bdi>{shown(topic.name)}</bdi></a>'
     has_other_name = topic.target is not None and topic.target != topic.name
     copy = f'<div class="soft">→ <bdi>{shown(topic.target)}</bdi></div>' if has_other_name else ""
@@ -111,7 +111,7 @@ def topic_row(topic: TopicView, flow: FlowView) -> str:
 
 
 def partition_row(partition: PartitionView, flow: FlowView) -> str:
-    """Its cells in the table of a topic's partitions."""
+    """Write a partition's cells in the table of a topic."""
     task = f'<span class="soft">task {partition.task}</span>' if partition.task is not None else ""
     kinds = [f"{shown(kind)} {count(number)}" for kind, number in sorted(partition.incidents.items())]
     lost = f", {count(partition.lost)} records lost" if partition.lost else ""

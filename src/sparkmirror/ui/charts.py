@@ -26,7 +26,7 @@ def spark(history: Sequence[HistoryPoint], value: Callable[[HistoryPoint], float
 
 
 def plot_points(history: Sequence[HistoryPoint], made_at: float) -> list[list[float | None]]:
-    """Times in epoch seconds, seconds behind, and records/s; a gap has a point without values."""
+    """Return times in epoch seconds, seconds behind and records/s; a gap has a point without values."""
     times: list[float | None] = []
     lags: list[float | None] = []
     rates: list[float | None] = []

@@ -14,7 +14,7 @@ _FRESH_S: Final = 0.8
 
 
 class CurrentView:
-    """Safe in any thread. `looks` may raise NotLeaderError, where another node has the view."""
+    """Has the current view. Thread-safe. `looks` may raise NotLeaderError: another node has the view."""
 
     def __init__(
         self,

@@ -34,7 +34,7 @@ class Graph(NamedTuple):
 
 
 def graph_of(view: MirrorView) -> Graph | None:
-    """None where there is nothing to draw, or too much."""
+    """Draw the flows; None where there is nothing to draw, or too much."""
     count = len(view.clusters)
     if not 2 <= count <= CLUSTERS_MAX:
         return None

@@ -62,7 +62,7 @@ def page(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
 
 
 def part(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
-    """What of the page changes, with links to actions if the user may. Raises LookupError with a text."""
+    """Render what changes of the page, with links to actions if the user may act. Raises LookupError."""
     context = {"view": view, "look": look, "may_act": may_act, **_CONTEXTS[look.page](view, look)}
     return _template(f"{look.page}.html").render(context)
 
@@ -192,7 +192,7 @@ _CONTEXTS: Final = {
 
 
 def needs_of(view: MirrorView, most: int) -> tuple[Sequence[Need], int]:
-    """What is not well, the worst first: clusters, connectors, and the worst partition of each topic.
+    """List what is not well, the worst first: clusters, connectors, and the worst partition of each topic.
 
     At most `most` of them, and how many there are.
     """
@@ -234,7 +234,7 @@ def _topic_need(flow: FlowView, topic: TopicView) -> Need:
 
 
 def points_json(history: Sequence[HistoryPoint], made_at: float) -> str:
-    """Times in epoch seconds, seconds behind and records/s, as uPlot takes them."""
+    """Write times in epoch seconds, seconds behind and records/s, as uPlot takes them."""
     return json.dumps(plot_points(history, made_at), separators=(",", ":"))
 
 
@@ -244,7 +244,7 @@ def clock_time(epoch_s: float) -> str:
 
 @cache
 def _template(name: str) -> Template:
-    """Its globals in one dict; otherwise each rendering and import of macros walks a chain of them."""
+    """Load a template with its globals in one dict; otherwise each rendering walks a chain of them."""
     template = _environment().get_template(name)
     template.globals = dict(template.globals)
     if name != _MACROS:

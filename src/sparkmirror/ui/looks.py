@@ -44,7 +44,7 @@ def query(flow: str = "", name: str = "", matching: str = "", number: int = 1) -
 
 
 def look_of(page: str, parameters: Mapping[str, str]) -> Look:
-    """Whatever can't be meant is as if it were not there."""
+    """Parse a page's parameters; invalid ones are ignored."""
     number = parameters.get("page", "")
     flow, name, matching = (parameters.get(key, "")[:_TEXT_MAX] for key in ("flow", "name", "matching"))
     return Look(page, flow, name, matching, int(number) if number.isdecimal() and len(number) < 7 else 1)
@@ -56,7 +56,7 @@ def looks_query(looks: Iterable[Look]) -> str:
 
 
 def looks_of(parameters: Sequence[tuple[str, str]]) -> list[Look]:
-    """What `looks_query` was made of; other parameters are left out, and there may be no such page."""
+    """Parse a query of `looks_query`; other parameters are ignored, and there may be no such page."""
     pairs = [pair for pair in parameters if pair[0] in _KEYS]
     found = [dict(pairs[at : at + len(_KEYS)]) for at in range(0, len(pairs), len(_KEYS))]
     return [look_of(of.get("of", ""), of) for of in found]

@@ -23,7 +23,7 @@ def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response
 
 
 def asked_of(parameters: Mapping[str, str]) -> Asked:
-    """Whatever can't be meant is as if it were not there."""
+    """Parse the parameters; invalid ones are ignored."""
     look = look_of("mirror", parameters)
 
     def flag(key: str) -> bool:

@@ -27,7 +27,7 @@ def duration(seconds: float | None) -> str:
 
 
 def ago(age_s: float | None) -> str:
-    """Of an age by this machine's clock: negative where another's clock is ahead."""
+    """Write an age by this machine's clock: it is negative where another's clock is ahead."""
     if age_s is not None and age_s <= -1:
         return f"{duration(-age_s)} in the future"
     return UNKNOWN if age_s is None else f"{duration(max(0.0, age_s))} ago"

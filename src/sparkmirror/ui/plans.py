@@ -17,14 +17,14 @@ PlanOf = Callable[[str, str], FlowPlan]
 
 
 class PlanLines(NamedTuple):
-    """As `sparkmirror plan` prints it, without its last line, which is `summary`."""
+    """Has the lines that `sparkmirror plan` prints, the last of which is `summary`."""
 
     lines: Sequence[str]
     summary: str
 
 
 class Plans:
-    """Safe in any thread."""
+    """Makes one plan at a time. Thread-safe."""
 
     def __init__(self, plan_of: PlanOf) -> None:
         self._plan_of = plan_of
@@ -44,7 +44,7 @@ class Plans:
 
 
 def plans_of(flows: Sequence[FlowSettings]) -> Plans:
-    """Of the flows of a file."""
+    """Make the plans of a file's flows."""
     by_name = {str(settings.flow): settings for settings in flows}
 
     def plan_of(flow: str, _connector: str) -> FlowPlan:

@@ -57,7 +57,7 @@ _NO_RESULT: Final = "The result holds parts of records: only who may act from th
 
 
 async def run_here(_request: Request, action: Callable[[], Response]) -> Response:
-    """For a process that has the view itself."""
+    """Answer in the process that has the view."""
     return await anyio.to_thread.run_sync(action)
 
 
@@ -180,7 +180,7 @@ class PagesResource:
             return HTMLResponse(error_page(look, str(error.args[0])), HTTPStatus.NOT_FOUND)
 
     async def _parts(self, request: Request) -> Response:
-        """What one user looks at."""
+        """List what one user looks at."""
         looks = looks_of(request.query_params.multi_items())[:TOGETHER_MAX]
         made = partial(self._rendered_parts, looks, may_act=self._may_act(request))
         try:
@@ -206,7 +206,7 @@ class PagesResource:
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def _made(self, wanted: Sequence["_Wanted"]) -> Sequence[Part]:
-        """In one request, which another node may answer."""
+        """Make the parts in one request, which another node may answer."""
         sent = {"path": "/ui/parts", "query_string": looks_query(it.look for it in wanted).encode()}
         response = await _answered(self._parts, Request({**wanted[0].request.scope, **sent}))
         if isinstance(response, _PartsResponse):
@@ -259,7 +259,7 @@ def _look(request: Request) -> Look:
 
 
 def _message(text: str) -> str:
-    """Of an error of ours, or of the REST API's shape."""
+    """Return the text of an error of ours, or of the REST API's shape."""
     try:
         return str(json.loads(text)["message"])
     except (ValueError, KeyError, TypeError):

@@ -29,11 +29,11 @@ class Part(NamedTuple):
 
 
 class Wanted(Hashable, Protocol):
-    """What somebody looks at; equal ones are the same thing."""
+    """Says what a client looks at; equal ones are the same thing."""
 
     @property
     def user(self) -> Hashable:
-        """On whose behalf: what one user looks at is made together."""
+        """Names the user: what one user looks at is made together."""
         ...
 
 
@@ -57,11 +57,11 @@ class Streams(Generic[W]):
 
     @property
     def looked_at(self) -> int:
-        """How many things somebody looks at now."""
+        """Counts the things that are looked at now."""
         return len(self._shown)
 
     async def events(self, wanted: W) -> AsyncGenerator[bytes, None]:
-        """What one client gets, without end."""
+        """Yield what one client gets, without end."""
         shown = self._begun(wanted)
         shown.clients += 1
         try:
@@ -114,7 +114,7 @@ class Streams(Generic[W]):
 
 
 class _Shown:
-    """One thing that is looked at. Its events are written once for all clients."""
+    """Holds one thing that is looked at; its events are written once for all clients."""
 
     def __init__(self) -> None:
         self.clients = 0
@@ -158,7 +158,7 @@ def _together(wanted: Iterable[W]) -> Iterator[Sequence[W]]:
 
 
 def event(data: str, name: str = "") -> bytes:
-    """One event; each line of its data on a line of its own."""
+    """Write an event, with each line of its data on a line of its own."""
     head = f"event: {name}\n".encode() if name else b""
     lines = data.encode("utf-8", "replace")
     if b"\r" in lines:

@@ -53,7 +53,7 @@ class Situation(NamedTuple):
 
     @property
     def closes(self) -> Flags:
-        """Whether the lag shrinks, or it is too early to tell."""
+        """Tells whether the lag shrinks, or it is too early to tell."""
         moved_s = self.partitions.moved_s
         return np.isnan(moved_s) | (moved_s < CURRENT_S) | (self.partitions.closed > 0)
 
@@ -134,7 +134,7 @@ CONDITIONS: Final = (
 
 
 def conditions_of(situation: Situation) -> Indices:
-    """Of each partition the first row of `CONDITIONS` that holds."""
+    """Find for each partition the first row of `CONDITIONS` that holds."""
     found = np.full(len(situation.partitions.lag), len(CONDITIONS) - 1, np.intp)
     for at in reversed(range(len(CONDITIONS))):
         found = np.where(CONDITIONS[at].holds(situation), at, found)
@@ -142,6 +142,6 @@ def conditions_of(situation: Situation) -> Indices:
 
 
 def condition_of_standstill(standstill: Standstill) -> Condition:
-    """Of a connector that does not run."""
+    """Find the row for a connector that does not run."""
     nothing = table_of([PartitionLook(TopicPartition("", 0), None)]).columns
     return CONDITIONS[conditions_of(Situation(nothing, standstill))[0]]

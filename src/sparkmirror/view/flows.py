@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import EventsLook, GroupsLook, MigrationsLook, VerifyLook
+from sparkmirror.storage.progress import Driver
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.group_index import GroupIndex
 from sparkmirror.view.topics import Topics
@@ -29,6 +30,7 @@ class FlowView:
     """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
 
     `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
+    `is_running` is None where that can't be told; `driver` is the process that has begun the copy job.
     `events` and `migrations` are None where no source connector runs; `slots` are Spark's for the copy tasks.
     `latency_at` is when `latency_ms` was computed, of the clock of `now`: it is of the last minute, and
     serves for seconds.
@@ -51,6 +53,8 @@ class FlowView:
     heartbeat_age_s: float | None
     report_age_s: float | None
     is_observed: bool = False
+    is_running: bool | None = False
+    driver: Driver | None = None
     position_age_s: float | None = None
     events: EventsLook | None = None
     slots: int | None = None
@@ -70,7 +74,7 @@ class FlowView:
 
     @cached_property
     def verification(self) -> Verification | None:
-        """None where nothing was compared, or that is not known."""
+        """Sums up the last comparisons; None where there was none, or none is known."""
         found = self.verified.values()
         if not found:
             return None

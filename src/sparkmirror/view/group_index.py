@@ -57,7 +57,7 @@ def _partition(look: GroupPartitionLook) -> GroupPartitionView:
 
 
 def _again(look: GroupPartitionLook) -> int | None:
-    """From where it would continue to where it is: its checkpoint, or what was committed for it there."""
+    """Count from where it would continue, its checkpoint or its committed offset there, to where it is."""
     starts = [at for at in (look.written, look.checkpoint) if at is not None]
     if not starts or look.translated is None or look.behind_max is None:
         return None

@@ -27,7 +27,7 @@ class GroupsView:
     _view: Callable[[GroupId], GroupView]
 
     def matching(self, text: str = "") -> Sequence[GroupView]:
-        """Those whose names contain it, in the order of their names."""
+        """Return the groups whose names contain the text, in the order of their names."""
         names = self.names or ()
         return self._views([name for name in names if text in name] if text else names)
 
@@ -37,7 +37,7 @@ class GroupsView:
         return self._view(group) if is_known else None
 
     def of_topic(self, topic: str) -> Sequence[GroupView]:
-        """Those that read it, and those whose offsets can't be read: they may."""
+        """Return the groups that read the topic, and those whose offsets can't be read."""
         if self.names is None:
             return ()
         reading = self._index.by_topic.get(topic, frozenset())
@@ -48,7 +48,7 @@ class GroupsView:
 
 
 def groups_of(flow: FlowView) -> GroupsView | None:
-    """None where no checkpoint connector runs."""
+    """Return the groups of a flow; None where no checkpoint connector runs."""
     look, index = flow.checkpoints, flow.group_index
     if look is None:
         return None
@@ -77,6 +77,6 @@ def _group(flow: FlowView, look: GroupsLook, name: GroupId) -> GroupView:
 
 
 def lag_of(flow: FlowView, partition: GroupPartitionView) -> int | None:
-    """How far the group is behind the source's end, None where that is unknown."""
+    """Return how far the group is behind the source's end, None where that is unknown."""
     end = flow.topics.source_end(partition.source)
     return None if end is None else max(0, end - partition.committed)

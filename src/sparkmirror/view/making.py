@@ -99,6 +99,8 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
         min((beat.age_s for beat in parts.heartbeats if beat.age_s is not None), default=None),
         max((_age(look) for look in parts.sources), default=None),
         any(look.is_observed for look in parts.sources),
+        _is_running(parts.sources),
+        next((look.driver for look in parts.sources if look.driver is not None), None),
         min((it.position_age_s for it in parts.sources if it.position_age_s is not None), default=None),
         next((look.events for look in parts.sources if look.events is not None), None),
         next((look.slots for look in parts.sources if look.slots is not None), None),
@@ -116,14 +118,14 @@ def _group_index(look: GroupsLook | None, before: FlowView | None) -> GroupIndex
 
 
 def _counts(connector: ConnectorView, look: ConnectorLook, topics: Topics) -> bool:
-    """Whether the flow's word depends on the connector's beside that of its topics."""
+    """Return whether the flow's word depends on the connector's beside that of its topics."""
     if isinstance(look, HeartbeatLook) and not look.emits:
         return False
     return connector.kind == "source" or connector.state.word is not Word.CAUGHT_UP or not topics
 
 
 def _history(looks: Sequence[SourceLook]) -> Sequence[HistoryPoint]:
-    """That of one connector, or of the one that has run longest: several share a flow only on a worker."""
+    """Return the longest history: several connectors share a flow only on a worker."""
     return max((look.history for look in looks), key=len, default=())
 
 
@@ -132,6 +134,12 @@ def _added(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:
     for each in counts:
         total.update(each)
     return total
+
+
+def _is_running(looks: Sequence[SourceLook]) -> bool | None:
+    """Return whether one of them runs; None where that can't be told of any."""
+    running = {look.is_running for look in looks}
+    return True in running or (None if None in running else False)
 
 
 def _age(look: SourceLook) -> float:

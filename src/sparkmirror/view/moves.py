@@ -26,7 +26,7 @@ class Check(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """Whether something may move; `what` is its name."""
+    """Tells whether something may move; `what` is its name."""
 
     what: str
     checks: Sequence[Check]
@@ -45,7 +45,7 @@ def topic_answer(flow: FlowView, topic: TopicView) -> Answer:
 
 
 def group_answers(groups: GroupsView | None, topic: str) -> Sequence[Answer]:
-    """Of the groups that read the topic."""
+    """Answer for each group that reads the topic."""
     if groups is None:
         return ()
     reading = groups.of_topic(topic)
@@ -82,7 +82,7 @@ def _quiet(topic: TopicView, quiet_for_s: float | None) -> Check:
 
 
 def _verified(flow: FlowView, topic: TopicView) -> Check:
-    """Of what was copied: all of it was compared, and nothing differs."""
+    """Check that all that was copied was compared, and nothing differs."""
     name = "verified"
     found = [(it, flow.verified.get(it.source)) for it in topic.partitions]
     if (wrong := [it for it, seen in found if seen is not None and seen.differences]) != []:
@@ -100,7 +100,7 @@ def _verified(flow: FlowView, topic: TopicView) -> Check:
 
 
 def _since(partition: PartitionView, seen: Verified) -> int | None:
-    """How many records at most were copied since; None where that can't be told, as after a set-back."""
+    """Count the records copied since, at most; None where that can't be told, as after a set-back."""
     position = partition.position or 0
     if partition.target is None or seen.upto is None or position < seen.upto:
         return None

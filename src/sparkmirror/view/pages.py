@@ -1,4 +1,4 @@
-"""Cuts long lists into pages."""
+"""Divides long lists into pages."""
 
 from collections.abc import Sequence
 from typing import Generic, NamedTuple, TypeVar

@@ -22,7 +22,7 @@ _UNKNOWN, _CATCHING_UP = severity(Word.UNKNOWN), severity(Word.CATCHING_UP)
 
 
 def number(value: float) -> float | None:
-    """None for NaN."""
+    """Return None for NaN."""
     return None if isnan(value) else float(value)
 
 
@@ -31,7 +31,7 @@ def whole(value: float) -> int | None:
 
 
 class Told(NamedTuple):
-    """What a view tells of each partition; NaN where it is unknown. `severity` is that of its word.
+    """Has columns of what is shown of partitions; NaN where it is unknown. `severity` is that of the word.
 
     `left_s` is infinity where the time can't be told, and minus infinity where nothing is to be caught up.
     """
@@ -49,7 +49,7 @@ class Told(NamedTuple):
 
 
 class Partitions:
-    """Those of all source connectors of a flow; rows are numbered in the connectors' order, promoted last."""
+    """Has a row for each partition of a flow's source connectors, in their order, promoted topics last."""
 
     def __init__(self, looks: Sequence[SourceLook]) -> None:
         without_reports = [promoted(look) for look in looks if look.promoted]
@@ -103,7 +103,7 @@ class Partitions:
         )
 
     def promotion(self, row: int) -> Promotion | None:
-        """Of its topic."""
+        """Return the promotion of its topic."""
         if CONDITIONS[self.conditions[row]].word is not Word.PROMOTED:
             return None
         return self._look(row).promotion

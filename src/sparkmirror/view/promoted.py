@@ -22,7 +22,7 @@ def promoted(look: SourceLook) -> PartitionTable:
 
 
 def _looks(promotions: Promotions) -> Iterator[PartitionLook]:
-    """Until the partings are known, a topic is there by its first partition."""
+    """Yield a look at each partition; until the partings are known, at the first one of the topic."""
     for topic, promotion in promotions.items():
         for number in promotion.partings or (0,):
             source = TopicPartition(topic, number)

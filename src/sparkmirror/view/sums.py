@@ -29,7 +29,7 @@ class Sums:
 
     @cached_property
     def severity(self) -> Indices:
-        """That of the worst partition."""
+        """Has the severity of each group's worst partition."""
         return np.minimum.reduceat(self._told.severity, self._starts)
 
     @cached_property
@@ -60,7 +60,7 @@ class Sums:
         return np.where(np.logical_or.reduceat(is_known, self._starts), sums, np.nan)
 
     def state(self, group: int) -> State:
-        """That of the first of its worst partitions."""
+        """Return the state of the first of its worst partitions."""
         rows = self.rows(group)
         return self._partitions.state(int(rows[np.argmin(self._partitions.told.severity[rows])]))
 

@@ -20,7 +20,7 @@ class TaskView(NamedTuple):
 
 
 def tasks_of(flow: FlowView) -> list[TaskView]:
-    """In the order of their numbers; none where nobody reports tasks, as of Java's mirror."""
+    """List the tasks by their numbers; there is none where nobody reports tasks, as with Java's mirror."""
     rows = flow.topics.layout.rows
     of = flow.topics.partitions.tasks[rows]
     order = np.argsort(of, kind="stable")[: np.count_nonzero(~np.isnan(of))]  # NaN comes last

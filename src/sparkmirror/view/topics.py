@@ -19,7 +19,7 @@ from sparkmirror.view.words import Word, severity
 
 
 class _Layout(NamedTuple):
-    """Where topics are in the rows of `sources`, by their names, and their partitions in order."""
+    """Says where topics are in the rows of `sources`, by their names, and their partitions in order."""
 
     sources: Sequence[Sequence[TopicPartition]]
     rows: Indices
@@ -29,7 +29,7 @@ class _Layout(NamedTuple):
 
 
 class Topics(Sequence[TopicView]):
-    """In the order of their names. Where partitions are those of `before`, so are their places."""
+    """Lists topics by their names. Where partitions are those of `before`, so are their places."""
 
     def __init__(self, looks: Sequence[SourceLook], before: "Topics | None" = None) -> None:
         self.partitions = Partitions(looks)
@@ -58,7 +58,7 @@ class Topics(Sequence[TopicView]):
         return None if at is None else self._view(at)
 
     def source_end(self, of: TopicPartition) -> int | None:
-        """None where it is not known."""
+        """Return the source's end offset, None where it is not known."""
         topic = self.layout.numbers.get(of.topic)
         if topic is None:
             return None
@@ -77,7 +77,7 @@ class Topics(Sequence[TopicView]):
         return np.lexsort((names, -np.nan_to_num(self.sums.records), self.sums.severity))
 
     def worst_first(self, matching: str = "") -> Sequence[TopicView]:
-        """Those whose names contain `matching`."""
+        """Return the topics whose names contain `matching`."""
         order, names = self._worst_first, self.layout.names
         return Rows([at for at in order.tolist() if matching in names[at]] if matching else order, self._view)
 
@@ -91,7 +91,7 @@ class Topics(Sequence[TopicView]):
         return Whole(self.partitions, self.layout.rows)
 
     def partitions_worst_first(self, matching: str = "") -> Sequence[PartitionView]:
-        """Those of the topics whose names contain `matching`."""
+        """Return the partitions of the topics whose names contain `matching`."""
         if not matching:
             return self._by_worst(self.layout.rows)
         found = [at for at, name in enumerate(self.layout.names) if matching in name]
@@ -132,7 +132,7 @@ class Topics(Sequence[TopicView]):
 
 
 class Whole:
-    """All partitions of a flow together."""
+    """Sums up all partitions of a flow."""
 
     def __init__(self, partitions: Partitions, rows: Indices) -> None:
         self._sums = Sums(partitions, rows, np.zeros(min(1, len(rows)), np.intp))

@@ -23,7 +23,7 @@ class State(NamedTuple):
 
 
 class Lag(NamedTuple):
-    """In records, by offsets, and how long the oldest of them has been in the source. None: unknown."""
+    """Counts records by offsets, and how long the oldest of them has been in the source. None: unknown."""
 
     records: int | None
     seconds: float | None

@@ -34,7 +34,7 @@ SIZE_MAX: Final = 10_000
 
 
 class Asked(NamedTuple):
-    """What of a mirror is asked for: a flow by its name `A->B`, a topic of the source, and a page from 1 on.
+    """Names what is asked for: a flow by its name `A->B`, a topic of the source, and a page from 1 on.
 
     `matching` is a part of the names of topics or groups; `groups` asks for groups instead of topics,
     `partitions` for the partitions of all topics, `events` for the last events and `migrations` for what was
@@ -105,6 +105,8 @@ def _flow(flow: FlowView, asked: Asked | None) -> Json:
         "report_age_seconds": _rounded(flow.report_age_s),
         "heartbeat_age_seconds": _rounded(flow.heartbeat_age_s),
         "observed": flow.is_observed,
+        "running": flow.is_running,
+        "process": None if flow.driver is None else str(flow.driver),
         "position_age_seconds": _rounded(flow.position_age_s),
         "spark_slots": flow.slots,
         "verification": _verification(flow.verification),

@@ -31,5 +31,5 @@ def severity(word: Word) -> int:
 
 
 def worst_of(words: Iterable[Word]) -> Word:
-    """UNKNOWN without any: nothing is known of nothing."""
+    """Return the worst of the words, UNKNOWN without any."""
     return min(words, key=severity, default=Word.UNKNOWN)

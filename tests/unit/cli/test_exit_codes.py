@@ -7,8 +7,9 @@ import pytest
 from sparkmirror.cli.command_list import COMMANDS
 from sparkmirror.cli.command_runner import build_parser
 from sparkmirror.cli.commands import clusters
-from sparkmirror.cli.exit_codes import exit_codes
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE, exit_codes, is_fine, of_all, of_word
 from sparkmirror.cli.main import main
+from sparkmirror.view.words import Word
 from tests.support.reference_page import PAGE, rendered
 
 
@@ -39,3 +40,28 @@ def test_a_command_can_not_end_with_a_code_that_its_help_does_not_name(
     monkeypatch.setattr(clusters, "add_parser", add_parser)
     with pytest.raises(AssertionError, match="clusters ends with 77"):
         main(["clusters"])
+
+
+def test_every_word_has_one_code() -> None:
+    codes = {word: of_word(word) for word in Word}
+    assert {word for word, code in codes.items() if code == FINE} == {
+        Word.CAUGHT_UP,
+        Word.CATCHING_UP,
+        Word.FALLING_BEHIND,
+        Word.PROMOTED,
+    }
+    assert [word for word, code in codes.items() if code == CANNOT_TELL] == [Word.UNKNOWN]
+    assert all(is_fine(word) is (code == FINE) for word, code in codes.items())
+
+
+@pytest.mark.parametrize(
+    ("codes", "code"),
+    [
+        ([], FINE),
+        ([FINE, FINE], FINE),
+        ([FINE, CANNOT_TELL], CANNOT_TELL),
+        ([CANNOT_TELL, NOT_FINE, FINE], NOT_FINE),
+    ],
+)
+def test_what_is_known_to_be_bad_counts_more_than_what_is_not_known(codes: list[int], code: int) -> None:
+    assert of_all(codes) == code

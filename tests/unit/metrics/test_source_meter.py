@@ -53,6 +53,18 @@ def test_counts_continue_when_tasks_restart() -> None:
     assert partition(meter, 3.0).records == 560
 
 
+def test_what_was_copied_before_the_first_look_is_in_no_window() -> None:
+    meter = SourceMeter(counts_from_first_look=True)
+    meter.take([report(5000)], None, 0.0)
+    assert partition(meter, 0.0).record_rate == 0
+    assert isnan(partition(meter, 0.0).latency.mean)
+    meter.take([report(5060)], None, 5.0)
+    assert partition(meter, 5.0).record_rate == pytest.approx(60 / 30)
+    assert partition(meter, 5.0).records == 5060
+    meter.take([report(30, job_epoch=2)], None, 10.0)
+    assert partition(meter, 10.0).record_rate == pytest.approx(90 / 35)
+
+
 def test_rates_cover_the_last_windows_across_job_epochs() -> None:
     meter = metered((0.0, report(300)))
     assert partition(meter, 0.0).record_rate == pytest.approx(10.0)

@@ -1,6 +1,6 @@
 import pytest
 
-from sparkmirror.mirror.look_rhythm import LookRhythm
+from sparkmirror.mirror.progress_watch import LookRhythm
 
 
 def noted(*looks: float) -> LookRhythm:

@@ -35,7 +35,7 @@ def test_an_outage_is_logged_when_it_begins_once_a_minute_and_when_it_ends(
     seen = []
     for second in range(0, 200, 2):
         cluster.now, cluster.is_up = float(second), not 10 <= second < 140
-        watch.look()
+        watch.ask()
         seen.append(watch.is_up)
     assert seen == [True] * 5 + [False] * 65 + [True] * 30
     assert caplog.messages == [

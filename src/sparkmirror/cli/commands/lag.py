@@ -5,33 +5,28 @@ import json
 import sys
 import time
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
 from itertools import islice
-from pathlib import Path
-from typing import Any, Final, Protocol
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
 
 from rich.console import Console
 
 from sparkmirror.cli.arguments import not_empty, not_negative, positive
-from sparkmirror.cli.mirror_api import MirrorApi, UrlLagReader, rest_of, wanted_flows
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
-from sparkmirror.cli.reachability import clusters_of, require_clusters
-from sparkmirror.cli.rest_access import add_login_arguments, is_url
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE, of_all
+from sparkmirror.cli.mirroring_flows import add_flow_argument
+from sparkmirror.cli.mirrors import FlowAnswer, Mirror, mirror_of
+from sparkmirror.cli.rest_access import add_login_arguments
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.client.connect_rest import ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_time, counted
 from sparkmirror.policies.java_regex import compile_list
-from sparkmirror.status.flow_access import FlowAccess
-from sparkmirror.status.flow_lag import FlowLag, LagLimit, LagReader, PartitionLag
 from sparkmirror.storage.promotions import Promotions, promotions_json
 from sparkmirror.view.conditions import CURRENT_S
+from sparkmirror.view.values import PartitionView, State
+from sparkmirror.view.words import Word
 
-_CAUGHT_UP: Final = 0
-_BEHIND: Final = 1
-_UNKNOWN: Final = 2
 _LOOK_S: Final = 1.0
 _SHOWN_MAX: Final = 20
 
@@ -55,10 +50,61 @@ examples:
 """
 
 
-class Reader(Protocol):
-    """Reads the lag of one flow. Raises SparkmirrorError."""
+class LagLimit(NamedTuple):
+    """A partition is as good as caught up when it keeps one of them; `seconds` is None for no such limit.
 
-    def read(self) -> FlowLag: ...
+    Where the mirror reports an error, nothing tells that its records are on their way: only `records` count.
+    """
+
+    records: int = 0
+    seconds: float | None = None
+
+    def is_kept(self, it: PartitionView) -> bool:
+        """Of a partition whose lag is known."""
+        if it.lag.records is not None and it.lag.records <= self.records:
+            return True
+        if self.seconds is None or it.lag.seconds is None or it.state.error is not None:
+            return False
+        return it.lag.seconds <= self.seconds
+
+
+class FlowLag(NamedTuple):
+    """The lag of those topics of a flow that are wanted."""
+
+    answer: FlowAnswer
+    limit: LagLimit
+    partitions: Sequence[PartitionView]
+    promoted: Promotions
+
+    @property
+    def records(self) -> int:
+        """Of those partitions whose lag is known."""
+        return sum(it.lag.records or 0 for it in self.partitions)
+
+    @property
+    def unknown(self) -> list[PartitionView]:
+        return [it for it in self.partitions if it.lag.records is None]
+
+    @property
+    def behind(self) -> list[PartitionView]:
+        """The partitions beyond the limit, the worst first."""
+        found = [it for it in self.partitions if it.lag.records is not None and not self.limit.is_kept(it)]
+        return sorted(found, key=lambda it: (-(it.lag.records or 0), it.source))
+
+    @property
+    def exit_code(self) -> int:
+        if self.behind:
+            return NOT_FINE
+        return CANNOT_TELL if self.unknown or not (self.partitions or self.promoted) else FINE
+
+
+def lag_of(answer: FlowAnswer, is_wanted: Callable[[str], object], limit: LagLimit) -> FlowLag:
+    """`is_wanted` gets the names of topics on the source."""
+    partitions = sorted(
+        (it for it in answer.partitions if is_wanted(it.source.topic)), key=attrgetter("source")
+    )
+    promoted = {topic: each for topic, each in answer.promoted.items() if is_wanted(topic)}
+    return FlowLag(answer, limit, partitions, promoted)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -104,102 +150,64 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        topics = compile_list(arguments.topics, "--topic").fullmatch if arguments.topics else _any
-        with ExitStack() as opened:
-            if is_url(arguments.of):
-                readers = _of_url(opened, arguments, topics)
-            else:
-                readers = _of_file(opened, arguments, topics)
-            found = _awaited(readers, arguments) if arguments.wait else _read(readers)
+        with mirror_of(
+            arguments, arguments.of, shows_groups=False, requires_clusters=not arguments.wait
+        ) as mirror:
+            read = _reader(mirror, arguments)
+            found = _awaited(read, arguments.timeout) if arguments.wait else read()
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror lag: {printable(str(error))}\n")
-        return _UNKNOWN
+        return CANNOT_TELL
     if arguments.output == "json":
         sys.stdout.write(json.dumps([_to_json(lag) for lag in found], indent=2) + "\n")
     else:
         for lag in found:
-            _show(lag, _limit(arguments))
-    return _exit_code(found, _limit(arguments))
+            _show(lag)
+    return of_all(lag.exit_code for lag in found)
 
 
-def _of_file(
-    opened: ExitStack, arguments: argparse.Namespace, is_wanted: Callable[[str], object]
-) -> Sequence[Reader]:
-    file = Path(arguments.of)
-    flows = mirroring_flows(file, read_mirror_maker_file(file).flows, arguments.flow)
-    if not arguments.wait:
-        require_clusters(clusters_of(flow.settings for flow in flows))
-    reads_ages = arguments.max_seconds > 0 or arguments.output == "json"
-    return [
-        opened.enter_context(
-            closing(LagReader(FlowAccess.of(flow.settings, flow.connector), is_wanted, reads_ages=reads_ages))
-        )
-        for flow in flows
-    ]
+def _reader(mirror: Mirror, arguments: argparse.Namespace) -> Callable[[], list[FlowLag]]:
+    is_wanted = compile_list(arguments.topics, "--topic").fullmatch if arguments.topics else bool
+    limit = LagLimit(arguments.max_records, arguments.max_seconds or None)
+    return lambda: [lag_of(flow, is_wanted, limit) for flow in mirror.flows()]
 
 
-def _of_url(
-    opened: ExitStack, arguments: argparse.Namespace, is_wanted: Callable[[str], object]
-) -> Sequence[Reader]:
-    rest = opened.enter_context(rest_of(arguments, arguments.of))
-    api = MirrorApi(rest)
-    flows = wanted_flows(api, rest.url, arguments.flow)
-    return [UrlLagReader(api, flow, is_wanted) for flow in flows]
-
-
-def _any(_topic: str) -> bool:
-    return True
-
-
-def _limit(arguments: argparse.Namespace) -> LagLimit:
-    return LagLimit(arguments.max_records, arguments.max_seconds or None)
-
-
-def _read(readers: Sequence[Reader]) -> list[FlowLag]:
-    return [reader.read() for reader in readers]
-
-
-def _awaited(readers: Sequence[Reader], arguments: argparse.Namespace) -> list[FlowLag]:
+def _awaited(read: Callable[[], list[FlowLag]], timeout_s: float) -> list[FlowLag]:
     """Until all have caught up, or the time is over. Raises the last error if nothing could be read then."""
-    deadline = time.monotonic() + arguments.timeout
+    deadline = time.monotonic() + timeout_s
     lines = StatusLines(Console(stderr=True))
     with lines.updates() as update:
         while True:
             is_over = time.monotonic() >= deadline
             try:
-                found = _read(readers)
+                found = read()
             except SparkmirrorError as error:
                 # Whoever has been asked at a URL may start again: that it was there is known by then.
                 if is_over or not (error.retriable or isinstance(error, ConnectUnreachableError)):
                     raise
                 update(str(error))
             else:
-                if is_over or _exit_code(found, _limit(arguments)) == _CAUGHT_UP:
+                if is_over or of_all(lag.exit_code for lag in found) == FINE:
                     return found
-                update(_waiting(found, _limit(arguments)))
+                update(_waiting(found))
             time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
 
 
-def _waiting(found: Sequence[FlowLag], limit: LagLimit) -> str:
-    behind = sum(len(lag.beyond(limit)) for lag in found)
+def _waiting(found: Sequence[FlowLag]) -> str:
+    """With the first error that somebody has to mend, since the wait may be in vain."""
+    behind = sum(len(lag.behind) for lag in found)
     unknown = sum(len(lag.unknown) for lag in found)
-    records = sum(lag.records for lag in found)
-    text = f"{counted(records, 'record')} to copy, {counted(behind, 'partition')} behind"
-    return text + (f", {counted(unknown, 'partition')} unknown" if unknown else "")
+    text = f"{counted(sum(lag.records for lag in found), 'record')} to copy"
+    text += f", {counted(behind, 'partition')} behind" + (f", {unknown:,} unknown" if unknown else "")
+    failing = [it for lag in found for it in lag.partitions if it.state.word is Word.ACTION_REQUIRED]
+    return text + "".join(f"; {it.source}: {it.state.word}: {it.state.error}" for it in failing[:1])
 
 
-def _exit_code(found: Sequence[FlowLag], limit: LagLimit) -> int:
-    if any(lag.beyond(limit) for lag in found):
-        return _BEHIND
-    is_known = all(not lag.unknown and (lag.partitions or lag.promoted) for lag in found)
-    return _CAUGHT_UP if is_known else _UNKNOWN
-
-
-def _show(lag: FlowLag, limit: LagLimit) -> None:
+def _show(lag: FlowLag) -> None:
     """A line for the flow, and a table of the partitions that are behind or unknown, the worst first."""
-    _write(f"{lag.flow}: {_summary(lag, limit)}")
+    _write(f"{lag.answer.flow}: {_summary(lag)}")
     _show_promoted(lag.promoted)
-    listed = [*lag.unknown, *lag.beyond(limit)]
+    listed = [*lag.unknown, *lag.behind]
     if not listed:
         return
     rows = [("  partition", "end", "mirrored to", "lag", "age", ""), *map(_row, listed[:_SHOWN_MAX])]
@@ -216,12 +224,13 @@ def _show_promoted(promoted: Promotions) -> None:
         _write(f"  and {len(promoted) - _SHOWN_MAX:,} more that are promoted; -o json has all")
 
 
-def _summary(lag: FlowLag, limit: LagLimit) -> str:
+def _summary(lag: FlowLag) -> str:
     if not lag.partitions:
         if lag.promoted:
             return "nothing is left to copy"
-        return lag.why or "no topic that it mirrors has such a name"
-    behind, unknown, all_of_them = len(lag.beyond(limit)), len(lag.unknown), len(lag.partitions)
+        is_other = lag.answer.partitions or lag.answer.promoted
+        return "no topic that it mirrors has such a name" if is_other else _told(lag.answer.state)
+    behind, unknown, all_of_them = len(lag.behind), len(lag.unknown), len(lag.partitions)
     if not behind and not unknown:
         on_their_way = f", {counted(lag.records, 'record')} on the way" if lag.records else ""
         return f"caught up, {counted(all_of_them, 'partition')}{on_their_way}"
@@ -231,15 +240,24 @@ def _summary(lag: FlowLag, limit: LagLimit) -> str:
     return "; ".join(parts)
 
 
-def _row(each: PartitionLag) -> tuple[str, ...]:
+def _row(it: PartitionView) -> tuple[str, ...]:
     return (
-        f"  {each.source}",
-        _number(each.end),
-        _number(each.mirrored_to),
-        "?" if each.records is None else f"{each.records:,}",
-        "" if each.seconds is None else as_time(each.seconds),
-        each.why or "",
+        f"  {it.source}",
+        _number(it.source_end),
+        _number(it.position),
+        "?" if it.lag.records is None else f"{it.lag.records:,}",
+        "" if it.lag.seconds is None else as_time(it.lag.seconds),
+        _why(it) or "",
     )
+
+
+def _why(it: PartitionView) -> str | None:
+    return it.state.error or (_told(it.state) if it.lag.records is None else None)
+
+
+def _told(state: State) -> str:
+    said = state.error or state.advice
+    return f"{state.word}: {said}" if said else state.word
 
 
 def _number(number: int | None) -> str:
@@ -248,20 +266,20 @@ def _number(number: int | None) -> str:
 
 def _to_json(lag: FlowLag) -> dict[str, Any]:
     return {
-        "flow": str(lag.flow),
+        "flow": str(lag.answer.flow),
         "records": lag.records,
         "unknown_partitions": len(lag.unknown),
         "partitions": [
             {
-                "topic": each.source.topic,
-                "partition": each.source.partition,
-                "end_offset": each.end,
-                "mirrored_to": each.mirrored_to,
-                "records": each.records,
-                "seconds": None if each.seconds is None else round(each.seconds, 1),
-                "why": each.why,
+                "topic": it.source.topic,
+                "partition": it.source.partition,
+                "end_offset": it.source_end,
+                "mirrored_to": it.position,
+                "records": it.lag.records,
+                "seconds": None if it.lag.seconds is None else round(it.lag.seconds, 1),
+                "why": _why(it),
             }
-            for each in lag.partitions
+            for it in lag.partitions
         ],
         "promoted": promotions_json(lag.promoted),
     }

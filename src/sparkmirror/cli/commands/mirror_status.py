@@ -1,168 +1,135 @@
-"""Shows how the flows of an mm2.properties are: `sparkmirror status FILE`."""
+"""Shows how the flows of a mirror are: `sparkmirror status FILE` and `status URL`."""
 
 import argparse
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, Final
 
 from sparkmirror.cli.commands.connectors.rest_commands import print_error
 from sparkmirror.cli.commands.connectors.views import View, show
 from sparkmirror.cli.commands.connectors.watch import watch
-from sparkmirror.cli.commands.promoted_rows import SHOWN_MAX, last_rows
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.mirroring_flows import mirroring_flows
-from sparkmirror.cli.reachability import clusters_of, require_clusters
+from sparkmirror.cli.exit_codes import CANNOT_TELL, is_fine, of_all, of_word
+from sparkmirror.cli.mirrors import FlowAnswer, mirror_of
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.quantities import as_ago, counted
 from sparkmirror.migrate.steps import some_of
-from sparkmirror.status.flow_access import FlowAccess
-from sparkmirror.status.flow_lag import PartitionLag
-from sparkmirror.status.flow_status import FlowState, FlowStatus, StatusReader
 from sparkmirror.storage.promotions import promotions_json
+from sparkmirror.view.values import PartitionView
+from sparkmirror.view.words import Word, severity, worst_of
 
-_WELL: Final = 0
-_NOT_WELL: Final = 1
-_UNKNOWN: Final = 2
+_SHOWN_MAX: Final = 20
 
 
-def run(arguments: argparse.Namespace, file: Path) -> int:
+def run(arguments: argparse.Namespace, of: str | None) -> int:
+    """`of` is a FILE or a URL, None for a worker on this machine."""
     try:
-        flows = mirroring_flows(file, read_mirror_maker_file(file).flows, arguments.flow)
-        require_clusters(clusters_of(flow.settings for flow in flows))
-        with ExitStack() as opened:
-            readers = [
-                opened.enter_context(closing(StatusReader(FlowAccess.of(flow.settings, flow.connector))))
-                for flow in flows
-            ]
+        with mirror_of(arguments, of) as mirror:
             if arguments.watch:
-                return watch(lambda: status_view([reader.read() for reader in readers]), arguments)
-            found = [reader.read() for reader in readers]
+                return watch(lambda: status_view(mirror.flows(with_groups=True)), arguments)
+            found = mirror.flows(with_groups=True)
     except (SparkmirrorError, OSError) as error:
         print_error(arguments.prog, error)
-        return _UNKNOWN
+        return CANNOT_TELL
     show(status_view(found), arguments.output)
-    if all(status.is_well for status in found):
-        return _WELL
-    return _UNKNOWN if all(_is_well_or_unknown(status) for status in found) else _NOT_WELL
+    return of_all(of_word(flow.state.word) for flow in found)
 
 
-def status_view(found: Sequence[FlowStatus]) -> View:
-    """A row for each topic, those that are furthest behind first; below them a line for each flow."""
-    rows = [row for status in found for row in _topic_rows(status)]
-    notes = [note for status in found for note in ("", *_notes(status))]
-    content = [to_json(status) for status in found]
+def status_view(found: Sequence[FlowAnswer]) -> View:
+    """A row for each topic, the worst first; below them a line for each flow, and what is wrong with it."""
+    rows = [row for flow in found for row in _rows(flow)]
+    notes = [note for flow in found for note in ("", *_notes(flow))]
     columns = ("flow", "topic", "partitions", "lag", "state")
-    return View(content, columns, rows, 2, notes, all(status.is_well for status in found))
+    is_healthy = all(is_fine(flow.state.word) for flow in found)
+    return View([to_json(flow) for flow in found], columns, rows, 2, notes, is_healthy)
 
 
-def to_json(status: FlowStatus) -> dict[str, Any]:
-    lag, driver = status.lag, status.driver
+def to_json(flow: FlowAnswer) -> Mapping[str, Any]:
     return {
-        "flow": str(lag.flow),
-        "state": status.state,
-        "running": status.is_running,
-        "lag_records": None if lag.unknown else lag.records,
-        "unknown_partitions": len(lag.unknown),
-        "heartbeat_age_s": _rounded(status.heartbeat_age_s),
-        "report_age_s": _rounded(status.report_age_s),
-        "process": None if driver is None else str(driver),
+        "flow": str(flow.flow),
+        "state": flow.state.word.value,
+        "running": flow.is_running,
+        "lag_records": flow.lag_records,
+        "unknown_partitions": _unknown(flow),
+        "heartbeat_age_s": flow.heartbeat_age_s,
+        "report_age_s": flow.report_age_s,
+        "process": flow.process,
         "topics": [
-            {"topic": topic, "partitions": len(each), "lag_records": _records(each)}
-            for topic, each in _topics(status)
+            {"topic": topic, "partitions": len(of), "lag_records": _records(of)}
+            for topic, of in _topics(flow)
         ],
-        "failed": {str(partition): error for partition, error in sorted(status.failed.items())},
-        "retrying": {str(partition): error for partition, error in sorted(status.retrying.items())},
-        "groups": dict(sorted(status.groups.items())),
-        "promoted": promotions_json(lag.promoted),
+        "failed": _errors(flow, Word.ACTION_REQUIRED),
+        "retrying": _errors(flow, Word.RETRYING),
+        "groups": flow.groups,
+        "promoted": promotions_json(flow.promoted),
     }
 
 
-def _topics(status: FlowStatus) -> list[tuple[str, list[PartitionLag]]]:
-    """Unknown lags first, then the largest."""
-    topics: dict[str, list[PartitionLag]] = {}
-    for each in status.lag.partitions:
-        topics.setdefault(each.source.topic, []).append(each)
-    return sorted(topics.items(), key=lambda item: (-_weight(item[1]), item[0]))
+def _errors(flow: FlowAnswer, word: Word) -> dict[str, str | None]:
+    return {str(it.source): it.state.error for it in flow.partitions if it.state.word is word}
 
 
-def _weight(partitions: Sequence[PartitionLag]) -> float:
-    records = _records(partitions)
-    return float("inf") if records is None else records
+def _unknown(flow: FlowAnswer) -> int:
+    return sum(it.lag.records is None for it in flow.partitions)
 
 
-def _records(partitions: Sequence[PartitionLag]) -> int | None:
+def _topics(flow: FlowAnswer) -> list[tuple[str, list[PartitionView]]]:
+    """The worst first, then the largest lag."""
+    by_name = sorted(flow.partitions, key=lambda it: it.source)
+    topics = [(name, list(of)) for name, of in groupby(by_name, lambda it: it.source.topic)]
+    return sorted(topics, key=lambda it: (severity(_word(it[1])), -(_records(it[1]) or 0), it[0]))
+
+
+def _word(partitions: Sequence[PartitionView]) -> Word:
+    return worst_of(it.state.word for it in partitions)
+
+
+def _records(partitions: Sequence[PartitionView]) -> int | None:
     """None where that of any partition is unknown."""
-    if any(each.records is None for each in partitions):
-        return None
-    return sum(each.records or 0 for each in partitions)
+    records = [it.lag.records for it in partitions]
+    return None if None in records else sum(it for it in records if it is not None)
 
 
-def _topic_rows(status: FlowStatus) -> Iterator[tuple[str, ...]]:
-    flow, topics = str(status.lag.flow), _topics(status)
-    for topic, partitions in topics[:SHOWN_MAX]:
+def _rows(flow: FlowAnswer) -> Iterator[tuple[str, ...]]:
+    """The first 20 of the topics that are mirrored, then of those that are promoted."""
+    name, topics = str(flow.flow), _topics(flow)
+    for topic, partitions in topics[:_SHOWN_MAX]:
         records = _records(partitions)
-        yield (
-            flow,
-            topic,
-            str(len(partitions)),
-            "?" if records is None else f"{records:,}",
-            _topic_state(status, topic, records),
-        )
-    yield from last_rows(flow, len(topics), status.lag.promoted)
+        lag = "?" if records is None else f"{records:,}"
+        yield name, topic, str(len(partitions)), lag, _word(partitions).value
+    for topic, each in sorted(flow.promoted.items())[: max(0, _SHOWN_MAX - len(topics))]:
+        yield name, topic, str(len(each.partings) or ""), "-", str(each)
+    left = len(topics) + len(flow.promoted) - _SHOWN_MAX
+    if left > 0:
+        yield name, f"… and {left:,} more, see -o json", "", "", ""
 
 
-def _topic_state(status: FlowStatus, topic: str, records: int | None) -> str:
-    """What is known of the topic itself, whether the mirror runs or not."""
-    for state, partitions in (
-        (FlowState.ACTION_REQUIRED, status.failed),
-        (FlowState.RETRYING, status.retrying),
-    ):
-        if any(partition.topic == topic for partition in partitions):
-            return state
-    if records is None:
-        return FlowState.UNKNOWN
-    return "behind" if records else FlowState.CAUGHT_UP
+def _notes(flow: FlowAnswer) -> Iterator[str]:
+    yield ", ".join((f"{flow.flow}: {flow.state.word}", *_facts(flow)))
+    failing = {name: state.error for name, state in flow.connectors.items() if state.error}
+    failing |= {str(it.source): it.state.error for it in flow.partitions if it.state.error}
+    for what, error in list(failing.items())[:_SHOWN_MAX]:
+        yield f"  {what}: {error}"
+    if not failing and flow.state.advice and not is_fine(flow.state.word):
+        yield f"  {flow.state.advice}"
+    if flow.groups:
+        names = some_of(sorted(flow.groups))
+        yield f"  {counted(len(flow.groups), 'consumer group')} with checkpoints: {names}"
 
 
-def _notes(status: FlowStatus) -> Iterator[str]:
-    lag = status.lag
-    yield f"{lag.flow}: {status.state}, {', '.join(_facts(status))}"
-    for partition, error in [*status.failed.items(), *status.retrying.items()][:SHOWN_MAX]:
-        yield f"  {partition}: {error}"
-    for each in lag.unknown[:SHOWN_MAX]:
-        yield f"  {each.source}: {each.why}"
-    if status.groups:
-        names = some_of(sorted(status.groups))
-        yield f"  {counted(len(status.groups), 'consumer group')} with checkpoints: {names}"
-
-
-def _facts(status: FlowStatus) -> Iterator[str]:
-    lag = status.lag
-    if lag.partitions:
-        unknown = f", {len(lag.unknown):,} unknown" if lag.unknown else ""
-        places = counted(len(lag.partitions), "partition")
-        yield f"{counted(lag.records, 'record')} to copy in {places}{unknown}"
+def _facts(flow: FlowAnswer) -> Iterator[str]:
+    if flow.partitions:
+        records = sum(it.lag.records or 0 for it in flow.partitions)
+        unknown = f", {_unknown(flow):,} unknown" if _unknown(flow) else ""
+        places = counted(len(flow.partitions), "partition")
+        yield f"{counted(records, 'record')} to copy in {places}{unknown}"
     else:
-        yield "no topic to mirror"
-    if status.heartbeat_age_s is not None:
-        yield f"last heartbeat {as_ago(status.heartbeat_age_s)}"
-    elif status.heartbeat_interval_s < float("inf"):
-        yield "no heartbeat"
-    if lag.promoted:
-        yield f"{counted(len(lag.promoted), 'topic')} promoted"
-    if status.is_stopped:
-        yield "its connector was stopped in order"
-    elif status.driver is not None:
-        yield str(status.driver)
-    if status.is_running is None:
-        why = "it emits no heartbeats" if status.heartbeat_age_s is None else "clocks differ"
+        yield "no partition to copy"
+    if flow.heartbeat_age_s is not None:
+        yield f"last heartbeat {as_ago(flow.heartbeat_age_s)}"
+    if flow.promoted:
+        yield f"{counted(len(flow.promoted), 'topic')} promoted"
+    if flow.process is not None:
+        yield flow.process
+    if flow.is_running is None:
+        why = "it emits no heartbeats" if flow.heartbeat_age_s is None else "clocks differ"
         yield f"whether it runs can't be told: {why}, and it has reported no change just now"
-
-
-def _rounded(age_s: float | None) -> float | None:
-    return None if age_s is None else round(age_s, 1)
-
-
-def _is_well_or_unknown(status: FlowStatus) -> bool:
-    return status.is_well or status.state is FlowState.UNKNOWN

@@ -29,14 +29,17 @@ Of a URL, or without any name of --url: the same as the mirror that runs there s
 Of a CLUSTER, a name that is no file: the states of the connectors mm2-cpc-CLUSTER, mm2-hbc-CLUSTER and
 mm2-msc-CLUSTER on a Connect worker, as mm2.sh prints them.
 
-states of a flow:
-  caught up       everything is on the target
-  catching up     it runs, and there is something left to copy
-  retrying        partitions fail, and may recover by themselves
-  action required  partitions fail until somebody changes something; the error says what
-  not running     it was stopped, or there is no sign of life
-  unknown         the lag of a partition can't be told, and why
-of a URL also: falling behind, stalled, paused
+states of a flow, as on its pages (docs/watching.md), the worst first:
+  action required  it does not run, or partitions fail until somebody acts; the error says what to do
+  stalled          there is lag and no error, and no progress for a minute (of Java's mirror: three)
+  unknown          the lag of a partition can't be told, and why
+  retrying         partitions fail, and may recover by themselves
+  falling behind   the lag grows
+  catching up      the lag shrinks
+  paused           its connector is paused or stopped
+  caught up        everything that is older than 5 s is on the target
+  promoted         applications write the topics on the target
+Of a file, `stalled` and `falling behind` need --watch, which looks more than once.
 
 examples:
   sparkmirror status mm2.properties
@@ -65,28 +68,24 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     add_watch_arguments(parser)
 
     def run(arguments: argparse.Namespace, connect: Connect = connected) -> int:
-        if arguments.cluster is None or is_url(arguments.cluster):
-            return _of_url(arguments)
-        file = Path(arguments.cluster)
-        if file.is_file():
-            # Loaded here, since states of connectors need none of it.
-            from sparkmirror.cli.commands import mirror_status  # noqa: PLC0415
-
-            return mirror_status.run(arguments, file)
-        if file.suffix:
-            print_error(arguments.prog, f"{file} is no file, and no name of a cluster")
+        of = arguments.cluster
+        if of is None:
+            return _mirror_status(arguments, arguments.url)
+        if is_url(of) and arguments.url is not None:
+            print_error(arguments.prog, "name the URL once: as an argument, or by --url")
+            return NOT_SENT
+        if is_url(of) or Path(of).is_file():
+            return _mirror_status(arguments, of)
+        if Path(of).suffix:
+            print_error(arguments.prog, f"{of} is no file, and no name of a cluster")
             return NOT_SENT
         return ask_worker(command, arguments, connect)
 
     parser.set_defaults(run=run)
 
 
-def _of_url(arguments: argparse.Namespace) -> int:
-    from sparkmirror.cli.commands import seen_status  # noqa: PLC0415 - as above
+def _mirror_status(arguments: argparse.Namespace, of: str | None) -> int:
+    # Loaded here, since states of connectors need none of it.
+    from sparkmirror.cli.commands import mirror_status  # noqa: PLC0415
 
-    if arguments.cluster is None:
-        return seen_status.run(arguments, arguments.url)
-    if arguments.url is not None:
-        print_error(arguments.prog, "name the URL once: as an argument, or by --url")
-        return NOT_SENT
-    return seen_status.run(arguments, arguments.cluster)
+    return mirror_status.run(arguments, of)

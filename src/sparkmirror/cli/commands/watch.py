@@ -7,6 +7,7 @@ import threading
 from pathlib import Path
 from typing import Final
 
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE
 from sparkmirror.cli.http_server import Address, address, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
@@ -19,7 +20,6 @@ from sparkmirror.status.mirror_watch import KNOWN_METRICS, MirrorWatch
 
 _log = logging.getLogger(__name__)
 
-_FAILED: Final = 2
 _DEFAULT: Final = Address("127.0.0.1", 8080)
 
 _HELP: Final = """\
@@ -61,10 +61,10 @@ def run(arguments: argparse.Namespace) -> int:
         serve_pages(watch, metrics, arguments.http, [flow.settings for flow in flows])
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror watch: {printable(str(error))}\n")
-        return _FAILED
+        return CANNOT_TELL
     stop_on_signals(ended.set)
     watch.start()
     _log.info("watching %s; Ctrl-C or SIGTERM stops", ", ".join(flow.name for flow in flows))
     ended.wait()
     watch.stop()
-    return 0
+    return FINE

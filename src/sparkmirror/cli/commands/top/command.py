@@ -2,29 +2,23 @@
 
 import argparse
 import logging
-import socket
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from sparkmirror import __version__
 from sparkmirror.cli.arguments import not_empty
-from sparkmirror.cli.mirror_api import Json, MirrorApi, rest_of
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
-from sparkmirror.cli.rest_access import add_login_arguments, is_url
+from sparkmirror.cli.mirrors import Ask, MirrorApi, answers_of, this_process
+from sparkmirror.cli.rest_access import add_login_arguments, connected, is_url
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.extras import how_to_install
 from sparkmirror.domain.printable import printable
 from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.ui.current_view import CurrentView
-from sparkmirror.ui.mirror_response import asked_of
-from sparkmirror.view.making import Node
-from sparkmirror.view.view_json import view_json
-
-_FAILED: Final = 2
 
 _HELP: Final = """\
 Shows topics, partitions, consumer groups and events of a mirror, the worst
@@ -58,8 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
         _run(arguments)
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror top: {printable(str(error))}\n")
-        return _FAILED
-    return 0
+        return CANNOT_TELL
+    return FINE
 
 
 def _run(arguments: argparse.Namespace) -> None:
@@ -71,33 +65,23 @@ def _run(arguments: argparse.Namespace) -> None:
         raise SparkmirrorError(f"needs {error.name}: {how_to_install('top')}") from error
     if not is_url(arguments.of):
         with _watching(Path(arguments.of)) as ask:
-            TopApp(ask.asked).run()
+            TopApp(ask).run()
     else:
-        with rest_of(arguments, arguments.of) as rest:
+        with connected(arguments, arguments.of) as rest:
             api = MirrorApi(rest)
             api.flows()  # a wrong URL ends here, with its error
             TopApp(api.asked).run()
 
 
 @contextmanager
-def _watching(file: Path) -> Iterator["_Watched"]:
+def _watching(file: Path) -> Iterator[Ask]:
     flows = mirroring_flows(file, read_mirror_maker_file(file).flows)
     watch = MirrorWatch([(flow.settings, flow.connector) for flow in flows])
-    view = CurrentView(lambda: Node(socket.gethostname(), __version__), watch.looks)
+    view = CurrentView(this_process, watch.looks)
     logging.disable()  # what fails is in the view; lines of a log would tear the tables
     watch.start()
     try:
-        yield _Watched(view)
+        yield answers_of(view.get)
     finally:
         watch.stop()
         logging.disable(logging.NOTSET)
-
-
-class _Watched:
-    """Answers as `GET /mirror` does."""
-
-    def __init__(self, view: CurrentView) -> None:
-        self._view = view
-
-    def asked(self, parameters: Mapping[str, str]) -> Json:
-        return view_json(self._view.get(), asked_of(parameters))

@@ -1,0 +1,81 @@
+"""Holds what Kafka tells of one flow's mirror at one moment, and decides from it whether the mirror runs.
+
+Any mirror can be looked at from any machine, Java's included. A task reports what has changed, Java reports
+nothing: heartbeats show that either of them runs. Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress
+from sparkmirror.storage.promotions import Promotions
+
+_SILENT_AFTER_S: Final = 15.0
+_HEARTBEATS_MISSED: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class FlowLook:
+    """Has what was read. Ages are in seconds by this machine's clock, None where there is no such thing.
+
+    `partitions` are those that are mirrored, in reports made from positions and `ends`, the source's end
+    offsets, as far as they are known. `oldest_s` is the age of the oldest record that is not copied, where
+    that was found. `stored_ms` is when the last position was stored, in epoch ms. `job` and `reports` are of
+    this mirror's last copy job, if there was one; Java's mirror leaves none. `heartbeat_interval_s` is
+    infinite for a flow that emits none.
+    """
+
+    partitions: Sequence[PartitionProgress]
+    ends: Mapping[TopicPartition, int] = field(default_factory=dict)
+    oldest_s: Mapping[TopicPartition, float] = field(default_factory=dict)
+    stored_ms: int | None = None
+    promoted: Promotions = field(default_factory=dict)
+    heartbeat_age_s: float | None = None
+    heartbeat_interval_s: float = 1.0
+    report_age_s: float | None = None
+    job: JobEpoch | None = None
+    reports: Mapping[TopicPartition, PartitionProgress] = field(default_factory=dict)
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.job is not None and self.job.stopped
+
+    @property
+    def reported(self) -> Mapping[TopicPartition, PartitionProgress]:
+        """Returns what this mirror's tasks report; nothing once it was stopped: another may run instead."""
+        return {} if self.is_stopped else self.reports
+
+    @property
+    def is_running(self) -> bool | None:
+        """Is None where nothing shows it: no change was reported just now, and no heartbeats are emitted.
+
+        Or the clock that dates them is so far ahead that the last one may be old. After this mirror was
+        stopped in order, Java's may run instead: then heartbeats show it.
+        """
+        if self.is_stopped:
+            return self._beats(_HEARTBEATS_MISSED * self.heartbeat_interval_s)
+        if self.report_age_s is not None and self.report_age_s <= _SILENT_AFTER_S:
+            return True
+        if self.heartbeat_interval_s == float("inf"):
+            return None
+        return self._beats(max(_SILENT_AFTER_S, _HEARTBEATS_MISSED * self.heartbeat_interval_s))
+
+    @property
+    def trouble(self) -> str | None:
+        """Says why the mirror does not run."""
+        if self.is_running is not False:
+            return None
+        if self.heartbeat_age_s is None:
+            return "the mirror does not run: it has written no heartbeat"
+        last = f"its last heartbeat was {self.heartbeat_age_s:,.0f} s ago"
+        if self.is_stopped:
+            return f"the mirror was stopped in order; {last}"
+        return f"the mirror does not run: {last} by this machine's clock"
+
+    def _beats(self, patience_s: float) -> bool | None:
+        age_s = self.heartbeat_age_s
+        if age_s is None:
+            return False
+        return None if age_s < -patience_s else age_s <= patience_s

@@ -1,0 +1,69 @@
+from dataclasses import replace
+
+import pytest
+
+from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.status.flow_look import FlowLook
+from sparkmirror.storage.progress import JobEpoch
+from tests.support.progress_records import IDLE
+
+WELL = FlowLook([IDLE], heartbeat_age_s=0.5, report_age_s=0.8)
+STOPPED = JobEpoch(ConnectorName("MirrorSourceConnector"), 3, stopped=True)
+
+
+@pytest.mark.parametrize(
+    ("look", "trouble"),
+    [
+        (WELL, None),
+        (
+            replace(WELL, heartbeat_age_s=60.0, report_age_s=60.0),
+            "the mirror does not run: its last heartbeat was 60 s ago by this machine's clock",
+        ),
+        (
+            replace(WELL, job=STOPPED, heartbeat_age_s=3.1),
+            "the mirror was stopped in order; its last heartbeat was 3 s ago",
+        ),
+        (replace(WELL, job=STOPPED), None),
+        (
+            replace(WELL, heartbeat_age_s=None, report_age_s=None),
+            "the mirror does not run: it has written no heartbeat",
+        ),
+    ],
+)
+def test_a_mirror_that_does_not_run_is_trouble(look: FlowLook, trouble: str | None) -> None:
+    assert look.trouble == trouble
+    assert look.is_running is (trouble is None)
+
+
+def test_reports_of_a_mirror_that_was_stopped_count_no_more() -> None:
+    reporting = replace(WELL, reports={IDLE.source: IDLE})
+    assert reporting.reported == {IDLE.source: IDLE}
+    assert replace(reporting, job=STOPPED).reported == {}
+
+
+def test_either_sign_of_life_is_enough() -> None:
+    assert replace(WELL, heartbeat_age_s=None).is_running
+    assert replace(WELL, report_age_s=None).is_running, "as Java's"
+    assert replace(WELL, report_age_s=500.0).is_running, "an idle mirror has nothing to report"
+
+
+def test_rare_heartbeats_are_waited_for() -> None:
+    rare = replace(WELL, heartbeat_age_s=100.0, report_age_s=None, heartbeat_interval_s=60.0)
+    assert rare.is_running
+    assert replace(rare, heartbeat_age_s=181.0).is_running is False
+
+
+def test_a_clock_that_is_ahead_tells_nothing() -> None:
+    """For as long as it is ahead, a dead mirror's last heartbeat would look new."""
+    ahead = replace(WELL, heartbeat_age_s=-3600.0, report_age_s=None)
+    assert ahead.is_running is None
+    assert replace(ahead, heartbeat_age_s=-2.0).is_running
+    assert replace(ahead, job=STOPPED).is_running is None
+    assert replace(ahead, report_age_s=1.0).is_running
+
+
+def test_without_heartbeats_and_reports_nobody_can_tell() -> None:
+    silent = FlowLook([IDLE], heartbeat_interval_s=float("inf"))
+    assert silent.is_running is None
+    assert replace(silent, report_age_s=500.0).is_running is None, "nothing may have changed since"
+    assert replace(silent, report_age_s=1.0).is_running
