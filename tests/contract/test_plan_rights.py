@@ -202,3 +202,4 @@ def test_plan_warns_of_transactional_ids_that_a_flow_may_not_use(
     assert (code, [each["severity"] for each in found]) == (0, ["warns"])
     options = "--operation Write --transactional-id sparkmirror- --resource-pattern-type prefixed"
     assert found[0]["remedy"].endswith(options)
+    assert "copies at least once" in found[0]["text"]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import Headers, LogRecord
+from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
@@ -49,10 +50,14 @@ class CheckedFlow:
         *,
         is_transactional: bool,
         is_lossy: bool,
+        is_fenced: bool = True,
         preserves_offsets: bool = False,
         added: Headers = (),
     ) -> None:
-        """`added` are the headers that the flow adds to its records."""
+        """`added` are the headers that the flow adds to its records.
+
+        Attempts that are not fenced may repeat records, each in their order.
+        """
         self.ends = ends
         self.records = SourceRecords(ends.source, ends.topic, partitions, ends.mark)
         self.reported: dict[int, PartitionProgress] = {}
@@ -62,8 +67,12 @@ class CheckedFlow:
         self._preserves_offsets = preserves_offsets
         self._added = added
         self._violated = violated
-        self._last = [-1] * partitions
-        """Outside of transactions: the number of the last record of each partition that the target has."""
+        self._repeats = not (is_fenced or is_transactional)
+        self._last: dict[tuple[int, ProducerId], int] = {}
+        """Outside of transactions: the number of each partition's last record on the target.
+
+        By producer where attempts may repeat records.
+        """
         self._letters: list[set[tuple[int, int]]] = [set() for _ in range(partitions)]
         self._copied: dict[int, tuple[PartitionLog, int, list[int]]] = {}
         self.letters_topic = dead_letters_topic(ends.flow.source)
@@ -90,7 +99,7 @@ class CheckedFlow:
 
     def target_is_replaced(self) -> None:
         """The new topic has none of the records."""
-        self._last = [-1] * len(self._last)
+        self._last.clear()
 
     # what the target has
 
@@ -174,6 +183,8 @@ class CheckedFlow:
                 self._violated(failure)
 
     def _check_order(self, partition: int) -> None:
+        if self._repeats:
+            return  # each record was judged when it arrived
         before = -1
         for number in self.copied(partition):
             if failure := self.records.ledgers[partition].misplaced(number, before):
@@ -199,7 +210,10 @@ class CheckedFlow:
     def _judge_records(self, partition: TopicPartition, stored: Stored) -> None:
         at = partition.partition
         ledger = self.records.ledgers[at]
-        for record in decoded(stored.data).records:
+        batch = decoded(stored.data)
+        header = batch.header
+        writer = ProducerId(header.producer_id, header.producer_epoch) if self._repeats else NOT_IDEMPOTENT
+        for record in batch.records:
             number = self.records.number_of(record.value)
             if self._preserves_offsets:
                 if record.value is None and record.offset < self.records.log(at).start:
@@ -207,14 +221,22 @@ class CheckedFlow:
                 if record.offset != ledger.offset_of(number):
                     wanted = ledger.offset_of(number)
                     self._violated(f"{partition}: record {number} of offset {wanted} is at {record.offset}")
-            # In transactions a record may come again after an abort: see `check_committed`.
-            before = number - 1 if self._is_transactional else self._last[at]
-            failure = ledger.misplaced(number, before)
+            failure = ledger.misplaced(number, self._before(at, number, writer))
             if 0 <= number < ledger.count:
                 failure = failure or ledger.altered(number, record, self._added)
             if failure:
                 self._violated(f"{partition}: {failure}")
-            self._last[at] = number
+            self._last[at, writer] = number
+
+    def _before(self, partition: int, number: int, writer: ProducerId) -> int:
+        """The number of the record that this one follows."""
+        if self._is_transactional:  # it may come again after an abort: see `check_committed`
+            return number - 1
+        if (partition, writer) in self._last or not self._repeats:
+            return self._last.get((partition, writer), -1)
+        arrived = set(self.copied(partition))
+        missing = (due for due in self.records.ledgers[partition].due() if due not in arrived)
+        return min(number, next(missing, number)) - 1
 
     def _judge_positions(self, partition: TopicPartition, stored: Stored) -> None:
         del partition

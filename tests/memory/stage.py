@@ -52,7 +52,7 @@ class Shape:
     """Whether a second flow goes back, and both keep the topic's name."""
     provenance_header: bool = False
     is_fenced: bool = True
-    """Whether attempts are recorded and fenced."""
+    """Whether attempts are recorded and fenced; else they may repeat records."""
     preserves_offsets: bool = False
     source_start: int = 0
     """The offset where the source's logs begin."""
@@ -148,6 +148,7 @@ class Stage:
             self._violated,
             is_transactional=shape.is_transactional,
             is_lossy=shape.is_lossy,
+            is_fenced=shape.is_fenced,
             preserves_offsets=shape.preserves_offsets,
             added=((HEADER.decode(), ends.flow.source.encode()),) if shape.provenance_header else (),
         )

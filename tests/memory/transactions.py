@@ -29,6 +29,7 @@ from sparkmirror.kafka.wire.error_codes import (
     NOT_LEADER_OR_FOLLOWER,
     PRODUCER_FENCED,
     TRANSACTION_ABORTABLE,
+    TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tests.support.batches import COORDINATOR_EPOCH
@@ -81,9 +82,13 @@ class TransactionCoordinators:
     def __init__(self, cluster: "MemoryCluster") -> None:
         self._cluster = cluster
         self._transactions: dict[str, Transaction] = {}
+        self.is_denied = False
+        """Whether clients have no right to transactional ids."""
 
     def init(self, name: str, timeout_s: float, known: tuple[int, int]) -> tuple[int, int, int]:
         """Error, producer id and epoch."""
+        if self.is_denied:
+            return TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, -1
         found = self._transactions.get(name)
         if found is None:
             found = self._transactions[name] = Transaction(self._cluster.new_producer_id())

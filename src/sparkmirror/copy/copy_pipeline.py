@@ -21,12 +21,13 @@ from sparkmirror.copy.copy_state import Phase, is_undisturbed
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
-from sparkmirror.copy.partition_lookups import PartitionLookups, resumptions
+from sparkmirror.copy.partition_lookups import PartitionLookups
 from sparkmirror.copy.partition_states import step
 from sparkmirror.copy.preserve.gap_filling import GapFilling
 from sparkmirror.copy.resume.attempt_writes import AttemptWrites
 from sparkmirror.copy.resume.claims import Claims
 from sparkmirror.copy.resume.leader_change_check import LeaderChangeCheck, Missing
+from sparkmirror.copy.resume.resumption import Resumption
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.throttle import Throttle
 from sparkmirror.domain.errors import CorruptBatchError, FencedError, SparkmirrorError
@@ -82,8 +83,8 @@ class CopyPipeline:
         self.writer = BatchWriter(plan.writer_settings, loop, self)
         """In transactions each initialisation has another."""
         claims = Claims.of(plan, cycles)
-        starts = resumptions(plan, rules, state, cycles, claims)
-        self.lookups = PartitionLookups(loop, state, starts, cycles, self.report)
+        resumption = Resumption.of(plan, cycles, state.store, claims)
+        self.lookups = PartitionLookups(loop, state, resumption, cycles, self.report)
         self.writes = AttemptWrites(
             claims,
             loop,

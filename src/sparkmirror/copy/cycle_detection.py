@@ -40,12 +40,6 @@ class CycleDetection:
             else CycleFilter(self._directory.known, self._on_loop, self._header)
         )
 
-    def filter_of_copies(self) -> CycleFilter | None:
-        """For what was copied before: under `on.loop=fail` nothing of it came back."""
-        return (
-            None if self._directory is None else CycleFilter(self._directory.known, provenance=self._header)
-        )
-
     def refusal(self, plan: CopyPartition, found: CycleError) -> KafkaError:
         """The error under `on.loop=fail`, with what to do."""
         first, last = found.offsets

@@ -77,7 +77,7 @@ class PartitionCopy:
         self.is_recorded = False
         """Whether the attempt is recorded, and fences those before it."""
         self.is_settled = True
-        """Whether nothing that it sent, and that was dropped since, may be unanswered."""
+        """Whether nothing that the attempt sent, and that was dropped since, may be unanswered."""
         self.written = 0
         """How many records of the attempt are acknowledged."""
         self.last_entry: int | None = None
@@ -197,7 +197,8 @@ class PartitionCopy:
         position = self.known_position
         if reason.skipped is not None:
             position = position._replace(offset=reason.skipped.last)
-        return reason._replace(position=position, is_settled=self.is_recorded and self.is_settled)
+        goes_on = position.producer is not None and not self.preserves_offsets
+        return reason._replace(position=position, is_settled=self.is_settled and goes_on)
 
     @property
     def taken(self) -> int:

@@ -26,11 +26,10 @@ class ResumeReason(NamedTuple):
     """From this offset on the source has other records than those that were read: see `Diverged`."""
     diverging_epoch: int = -1
     is_distrusted: bool = False
-    """A broker refused the sequence that follows the position."""
+    """Offsets are preserved, and a broker refused the sequence that follows the position: its log may say why
+    as soon as followers have it."""
     skipped: DeadLetter | None = None
     """The batch that ends with the position is left out."""
-    is_last_try: bool = False
-    """A refused sequence that nothing in the log explains is given up: sequences start at 0 again."""
     is_stored: bool = False
     """The position was read from its topic, and another attempt may have written a newer one since."""
     is_settled: bool = False

@@ -8,8 +8,6 @@ import logging
 import random
 from collections.abc import Callable, Collection, Coroutine, Mapping
 
-from sparkmirror.batches.batch_copying import CopyRules
-from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import (
     Event,
@@ -22,35 +20,13 @@ from sparkmirror.copy.partition_events import (
     WritersKnown,
 )
 from sparkmirror.copy.partition_states import UNREACHABLE, USER_NEEDED
-from sparkmirror.copy.preserve.preserved_resume import PreservedResume
-from sparkmirror.copy.preserve.preserved_start import PreservedStarts
-from sparkmirror.copy.preserve.translated_resume import TranslatedResume
-from sparkmirror.copy.resume.claims import Claims
 from sparkmirror.copy.resume.resumption import Resumption
-from sparkmirror.copy.resume.succession import Succession
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.positions import Position
 
 _log = logging.getLogger(__name__)
-
-
-Resumptions = tuple[Resumption, PreservedResume]
-"""The second is for partitions whose offsets are preserved."""
-
-
-def resumptions(
-    plan: TaskPlan,
-    rules: Mapping[TopicPartition, CopyRules],
-    state: TaskState,
-    cycles: CycleDetection,
-    claims: Claims | None,
-) -> Resumptions:
-    """Without `claims` nothing is claimed."""
-    resumption = Resumption(plan, rules, cycles, state.store, Succession(plan, claims))
-    translated = TranslatedResume(plan, resumption)
-    return resumption, PreservedResume(plan, cycles, PreservedStarts.of(plan), translated)
 
 
 class PartitionLookups:
@@ -60,14 +36,13 @@ class PartitionLookups:
         self,
         loop: asyncio.AbstractEventLoop,
         state: TaskState,
-        resumptions: Resumptions,
+        resumption: Resumption,
         cycles: CycleDetection,
         report: Callable[[TopicPartition, Event], None],
     ) -> None:
         self._loop = loop
         self._state = state
-        self._resumption, self._preserved = resumptions
-        self._preserved_ones = self._preserved.sources
+        self._resumption = resumption
         self._cycles = cycles
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
@@ -89,7 +64,7 @@ class PartitionLookups:
         """Report nothing any more of what is under way."""
         for task in self._tasks:
             task.cancel()
-        self._preserved.end()
+        self._resumption.end()
         self._looking_up = None
         self._reasons.clear()
         self._unresolved.clear()
@@ -137,20 +112,11 @@ class PartitionLookups:
 
     def _resolve_together(self) -> None:
         reasons, self._unresolved = self._unresolved, {}
-        preserved = {at: reasons.pop(at) for at in self._preserved_ones & reasons.keys()}
         if reasons:
-            self.run(self._resolve(self._resumption, reasons))
-        if preserved:
-            self.run(self._resolve(self._preserved, preserved))
+            self.run(self._resolve(reasons))
 
-    async def _resolve(
-        self, resumption: Resumption | PreservedResume, reasons: Mapping[TopicPartition, ResumeReason]
-    ) -> None:
-        try:
-            starts = await self._loop.run_in_executor(None, resumption.starts, reasons)
-        except SparkmirrorError as error:
-            _log.warning("%d partitions can't start: %s; retrying", len(reasons), error)
-            starts = dict.fromkeys(reasons, error)
+    async def _resolve(self, reasons: Mapping[TopicPartition, ResumeReason]) -> None:
+        starts = await self._loop.run_in_executor(None, self._resumption.starts, reasons)
         jitter = random.random()  # the same for all: those that fail together are retried together
         for partition, start in starts.items():
             if self._reasons.get(partition) is not reasons[partition]:

@@ -63,9 +63,10 @@ from sparkmirror.copy.partition_events import (
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import KafkaError
 
-_EXPLAIN_ATTEMPTS: Final = 12
-"""Checks of the target's log before refused sequences start at 0 again. They take 36 s: what another attempt
-wrote shows once followers have it, and brokers wait 30 s for slow ones (`replica.lag.time.max.ms`)."""
+_EXPLAINED_WITHIN: Final = 12
+"""So many looks at the target's log come before a refused sequence is sent again. They take 36 s: what
+another attempt wrote shows once followers have it, and brokers wait 30 s for slow ones
+(`replica.lag.time.max.ms`)."""
 
 UNREACHABLE: Final = Backoff(0.2, 5.0)
 USER_NEEDED: Final = Backoff(1.0, 30.0)
@@ -131,8 +132,8 @@ def _resolve(state: CopyState, reason: ResumeReason, *first: Instruction) -> Nex
 
 
 def _resolve_again(state: CopyState, _: Event, __: float) -> Next:
-    is_last_try = state.attempts >= _EXPLAIN_ATTEMPTS
-    return Next(state, (Resolve(state.reason._replace(is_last_try=is_last_try)),))
+    is_distrusted = state.reason.is_distrusted and state.attempts < _EXPLAINED_WITHIN
+    return Next(state, (Resolve(state.reason._replace(is_distrusted=is_distrusted)),))
 
 
 def _resolved(state: CopyState, event: Resolved, _: float) -> Next:

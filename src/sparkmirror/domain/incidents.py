@@ -71,18 +71,15 @@ class IncidentKind(Enum):
     """Gone from the source before they were copied."""
     SOURCE_TRUNCATED = "source-truncated"
     SOURCE_RECREATED = "source-recreated"
-    SOURCE_CHANGED = "source-changed"
-    """Records that were copied after the stored position are not all in the source any more."""
     TARGET_TRUNCATED = "target-truncated"
     TARGET_RECREATED = "target-recreated"
     RECORDS_REPEATED = "records-repeated"
     """A leader of the target took batches of a fenced attempt: it had forgotten, or lost, the fence."""
-    SEQUENCE_UNKNOWN = "sequence-unknown"
-    """A broker refused a sequence, and nothing in its log explains why: sequences restart at 0."""
     UNFENCED = "unfenced"
-    """Attempts can't be fenced: where two overlap, records may come twice or be skipped in some corners."""
+    """Attempts can't be fenced: each copies at least once, from the stored position."""
     NOT_READ_BACK = "not-read-back"
-    """The target can't be read, or not far enough back: records behind the stored position may come twice."""
+    """The target can't be read, or retention has removed what the attempt before wrote: records behind the
+    stored position may come twice."""
     NOT_IDEMPOTENT = "not-idempotent"
     """Written at least once: the target gives no producer id."""
     OFFSET_MISMATCH = "offset-mismatch"
@@ -173,6 +170,14 @@ def records_repeated(target: object, first: int, last: int) -> Incident:
         IncidentKind.RECORDS_REPEATED,
         f"between offsets {first} and {last} of {target} are batches that its leader should have refused. It "
         "took them, having forgotten their producer (producer.id.expiration.ms): records may be there twice",
+    )
+
+
+def unfenced(reason: object) -> Incident:
+    return Incident(
+        IncidentKind.UNFENCED,
+        "copying at least once: attempts can't be fenced, so a restart, or a task that runs twice, repeats "
+        f"what was written behind the stored position: {reason}",
     )
 
 

@@ -20,6 +20,7 @@ from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
+from sparkmirror.domain.incidents import unfenced
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.reassignment import (
@@ -43,7 +44,7 @@ from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_watch import SparkWatch
-from sparkmirror.storage.attempts import attempts_topic
+from sparkmirror.storage.attempts import attempts_topic, missing_topic
 from sparkmirror.storage.progress import progress_topic
 from sparkmirror.storage.promotions import Promotions
 
@@ -226,11 +227,7 @@ class SourceConnector:
         if topic not in made or topic in target.await_partitions({topic: 1}, _ATTEMPTS_TIMEOUT_S):
             require_compacted(target, "topic of attempts", topic, "records of who writes a partition")
             return True
-        self._log.warning(
-            "%s does not exist: attempts are not fenced, and overlapping ones may repeat or skip records."
-            " Create it with one partition and cleanup.policy=compact",
-            topic,
-        )
+        self._log.warning("%s", unfenced(missing_topic(self._on.flow.source, self._on.worker_client)).text)
         return False
 
     # topics

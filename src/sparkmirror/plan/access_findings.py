@@ -13,10 +13,12 @@ from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.kafka.wire import fetch, produce
 from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
+from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.promotions import migrations_topic
 
 OLD_BROKER: Final = "old broker"
 MISSING_RIGHT: Final = "missing right"
+_AT_LEAST_ONCE: Final = ": without it the flow copies at least once, as Java MirrorMaker 2 does"
 
 
 class _Api(NamedTuple):
@@ -69,21 +71,23 @@ def _old_broker(cluster: Alias, address: str, api: _Api, offered: ApiRange | Non
 
 def missing_rights(survey: FlowSurvey) -> Iterator[Finding]:
     wanted = dict.fromkeys(_wanted_rights(survey))
+    fencing = {FENCING_IDS, attempts_topic(survey.settings.flow.source)}
     optional = {FENCING_IDS, *(own.creation.name for own in survey.own if not own.is_needed)}
     for cluster, right in wanted:
         side = survey.side(cluster)
         if side.lacks(right):
-            # Without the topic of attempts, or their ids, a flow copies all the same: see docs/guarantees.md.
             severity = Severity.WARNS if right.name in optional else Severity.BLOCKS
-            yield missing_right(side, right, severity)
+            yield missing_right(side, right, severity, _AT_LEAST_ONCE if right.name in fencing else "")
 
 
-def missing_right(side: ClusterSurvey, right: Right, severity: Severity = Severity.BLOCKS) -> Finding:
+def missing_right(
+    side: ClusterSurvey, right: Right, severity: Severity = Severity.BLOCKS, effect: str = ""
+) -> Finding:
     return Finding(
         MISSING_RIGHT,
         severity,
         right.name,
-        f"{side.principal} has no right to {right} on {side.alias}",
+        f"{side.principal} has no right to {right} on {side.alias}{effect}",
         side.grant(right),
     )
 

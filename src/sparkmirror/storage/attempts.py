@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import (
     UNKNOWN_LOGS,
     Alias,
@@ -26,6 +27,7 @@ from sparkmirror.domain.ids import (
     decode_topic_id,
     encode_topic_id,
 )
+from sparkmirror.domain.rights import Need, how_to_grant
 from sparkmirror.kafka.data.topic_log import TopicReader
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
@@ -34,6 +36,16 @@ from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_e
 def attempts_topic(source: Alias) -> str:
     """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
     return f"mm2-attempts.{source}.internal"
+
+
+def missing_topic(source: Alias, target: ConnectionSettings) -> AuthorizationError:
+    """Why attempts can't be recorded without their topic, which the driver creates unless that is denied."""
+    topic = attempts_topic(source)
+    grant = how_to_grant(Need.CREATE_TOPIC.of(topic), target)
+    return AuthorizationError(
+        f"{topic} does not exist: create it with one partition and cleanup.policy=compact, or let the mirror "
+        f"create it: it {grant}"
+    )
 
 
 def owner_of(positions_topic: str, connector: str) -> str:

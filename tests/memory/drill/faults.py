@@ -53,14 +53,11 @@ class Faults:
         shape = self._stage.shape
         yield from (self._move_leader, self._move_leader, self._restart_broker, self._disconnect)
         yield from (self._hold_followers, self._crash, self._move_coordinator, self._forget_producers)
+        yield from (self._start_twice, self._freeze)
         if shape.is_two_way:
             yield self._crash
         if shape.is_lossy:
             yield from (self._lose_records, self._truncate, self._replace_topic)
-        if shape.is_fenced or not (shape.is_lossy or shape.on_bad_batch is OnBadBatch.SKIP):
-            yield self._start_twice
-        if shape.is_fenced:
-            yield self._freeze
         if shape.is_compacted and not shape.preserves_offsets:
             # An attempt that was given up may have in flight what the next one takes for a gap.
             yield self._compact
@@ -136,15 +133,8 @@ class Faults:
         return f"the task of {flow.ends.flow} is killed and starts again"
 
     def _start_twice(self) -> str:
-        """A task that was given up lives on for a while beside its successor.
-
-        Where attempts are not fenced, invariant 1 (nothing is there twice) does not hold for two tasks of
-        which one takes a new producer id or epoch while the other looks up its start: both before a position
-        is stored, and one that skips a batch or loses records meanwhile.
-        """
+        """A task that was given up lives on for a while beside its successor."""
         flow = self._flow()
-        if not flow.has_positions and not self._stage.shape.is_fenced:
-            return "nothing"
         old = self._tasks.newest(flow)
         self._tasks.start(flow)
         self._later(10.0, lambda: self._tasks.kill(flow, old))

@@ -139,17 +139,16 @@ def test_waits_grow_until_it_is_acknowledged() -> None:
     assert after(state, events.WriteWorks(), events.TargetBatchFailed(LASTING, 0.5)).deadline == 1.0
 
 
-def test_a_refused_sequence_is_given_up_after_twelve_attempts() -> None:
+def test_a_refused_sequence_is_sent_again_after_twelve_looks() -> None:
     state = after(COPYING, events.SequenceLost(LASTING))
-    last_tries = []
+    distrusted = []
     while state.attempts < 13:
         state = after(state, events.ResolveFailed(PASSING, 0.5))
         state, instructions = step(state, events.TimerExpired(), 0.0)
         (resolve,) = instructions
         assert isinstance(resolve, events.Resolve)
-        assert resolve.reason.is_distrusted
-        last_tries.append(resolve.reason.is_last_try)
-    assert last_tries == [False] * 11 + [True, True]
+        distrusted.append(resolve.reason.is_distrusted)
+    assert distrusted == [True] * 11 + [False, False]
 
 
 LETTER: Final = DeadLetter(SOURCE, 21, 23, "corrupt", 0.0)

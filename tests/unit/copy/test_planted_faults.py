@@ -20,6 +20,7 @@ JUDGES: Final = {
     "transactional": Shape(is_transactional=True),
     "lossy": Shape(is_lossy=True),
     "transactional-lossy": Shape(is_transactional=True, is_lossy=True),
+    "unfenced": Shape(is_fenced=False),
 }
 
 counts = st.tuples(st.integers(2, 8), st.integers(2, 8))

@@ -120,7 +120,7 @@ def is_unasked(reason: ResumeReason, found: Found) -> bool:
 def is_unexplained(reason: ResumeReason, tail: Tail) -> bool:
     """What another attempt wrote shows once followers have it."""
     is_as_before = reason.position is not None and reason.position.producer == tail.state
-    return reason.is_distrusted and is_as_before and not reason.is_last_try
+    return reason.is_distrusted and is_as_before
 
 
 def next_position(

@@ -5,7 +5,7 @@ See docs/decisions/0006.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -29,11 +29,10 @@ from sparkmirror.copy.preserve.preserved_findings import (
 )
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts, filler_end
 from sparkmirror.copy.preserve.preserved_tail import Bounds, Log, Tail, read_tails
-from sparkmirror.copy.preserve.translated_resume import TranslatedResume
 from sparkmirror.copy.resume.claims import transactional_id_of
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
-from sparkmirror.domain.ids import LogIdentity, TopicPartition
+from sparkmirror.domain.ids import LogIdentity, TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     IncidentKind,
     OnDataLoss,
@@ -71,6 +70,12 @@ class _Logs(NamedTuple):
     target: SpanReader
 
 
+class Translated(NamedTuple):
+    """The partition continues with translated offsets: since an earlier mismatch, or since this one."""
+
+    mismatch: str | None = None
+
+
 class _Mismatch(NamedTuple):
     """Why the target's log can't get its source's offsets."""
 
@@ -81,56 +86,67 @@ _Outcome = Start | Beginning | _Mismatch | SparkmirrorError
 
 
 @dataclass(frozen=True, slots=True)
-class PreservedResume:
-    """Of a plan's partitions whose offsets are preserved. Blocks.
-
-    Where that ends, and the user wants it, `translated` goes on with them.
-    """
+class PreservedEnds:
+    """Finds the starts of a plan's partitions whose offsets are preserved. Blocks."""
 
     plan: TaskPlan
     cycles: CycleDetection
     beginnings: PreservedStarts
-    translated: TranslatedResume
 
-    @property
-    def sources(self) -> frozenset[TopicPartition]:
-        return frozenset(plan.source for plan in self.plan.partitions if plan.preserves_offsets)
+    @classmethod
+    def of(cls, plan: TaskPlan, cycles: CycleDetection) -> "PreservedEnds":
+        return cls(plan, cycles, PreservedStarts.of(plan))
 
     def end(self) -> None:
         """Let what is under way return soon."""
         self.beginnings.ended.set()
 
     def starts(
-        self, reasons: Mapping[TopicPartition, ResumeReason]
-    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
+        self, reasons: Mapping[TopicPartition, ResumeReason], *, has_others: bool
+    ) -> Mapping[TopicPartition, Start | Translated | SparkmirrorError]:
         """The start of each partition, or why it can't start now.
 
-        Where others can start, those whose beginnings take long to fill come with the next call. Raises
-        KafkaError when no partition can start.
+        Where others can start (`has_others`: also outside of these), those whose beginnings take long to fill
+        come with the next call. Raises KafkaError when no partition can start.
         """
-        translated = {at: reasons[at] for at in self.translated.known(reasons)}
+        translated = self._translated(reasons)
         kept = {at: reason for at, reason in reasons.items() if at not in translated}
-        outcomes = self._filled(kept)
-        mismatches = {at: each.what for at, each in outcomes.items() if isinstance(each, _Mismatch)}
-        if self.translated.is_wanted:
-            translated.update({at: kept.pop(at) for at in mismatches})
-        write_dead_letters(self.plan, [reason.skipped for reason in kept.values() if reason.skipped])
-        return {
-            **{source: _settled(source, outcomes[source]) for source in kept},
-            **self._translated(translated, mismatches),
-        }
+        outcomes = self._filled(kept, has_others=has_others or bool(translated))
+        found = {source: self._settled(source, each) for source, each in outcomes.items()}
+        skipped = (kept[at].skipped for at, each in found.items() if not isinstance(each, Translated))
+        write_dead_letters(self.plan, [letter for letter in skipped if letter])
+        return {**dict.fromkeys(translated, Translated()), **found}
+
+    def promoted(self, sources: Collection[TopicPartition]) -> Mapping[TopicPartition, SparkmirrorError]:
+        """Why those of them must not be written whose topic is promoted. To be asked behind the claims."""
+        preserved = {plan.source for plan in self.plan.partitions if plan.preserves_offsets}
+        concerned = preserved.intersection(sources)
+        return promoted(self._migrations().promotions, concerned) if concerned else {}
 
     @property
     def _target(self) -> ConsumerSettings:
         return ConsumerSettings(self.plan.producer.connection)
 
-    def _translated(
-        self, reasons: Mapping[TopicPartition, ResumeReason], mismatches: Mapping[TopicPartition, str]
-    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
-        if not reasons:
-            return {}
-        starts = self.translated.starts(reasons, mismatches)
-        return {**starts, **promoted(self._migrations().promotions, reasons)}
+    def _translated(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Collection[TopicPartition]:
+        """Those that continue so since an earlier mismatch: as long as the target topic is the same."""
+        logs = {
+            source: reason.position.logs
+            for source, reason in reasons.items()
+            if reason.position is not None and reason.position.is_translated and self._translates
+        }
+        if not logs:
+            return ()
+        targets = {each.source: each.target_topic for each in self.plan.partitions if each.source in logs}
+        ids = read_metadata(self.plan.producer.connection, set(targets.values())).topic_ids
+        return {
+            source
+            for source, topic in targets.items()
+            if not is_another(logs[source].target_id, ids.get(topic, b""))
+        }
+
+    @property
+    def _translates(self) -> bool:
+        return self.plan.settings.preserving.goes_on_translated
 
     def _migrations(self) -> Migrations:
         """To be read behind the claims.
@@ -140,13 +156,15 @@ class PreservedResume:
         owner = owner_of(self.plan.state.positions_topic, self.plan.connector)
         return read_migrations(self.plan.state.connection, self.plan.flow.source, owner)
 
-    def _filled(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Mapping[TopicPartition, _Outcome]:
+    def _filled(
+        self, reasons: Mapping[TopicPartition, ResumeReason], *, has_others: bool
+    ) -> Mapping[TopicPartition, _Outcome]:
         """As they are found; behind their beginnings, where these are short or nothing else can start."""
         plans = {plan.source: plan for plan in self.plan.partitions if plan.source in reasons}
         outcomes = self._outcomes(list(plans.values()), reasons)
         due = {source: each for source, each in outcomes.items() if isinstance(each, Beginning)}
         is_short = sum(start - at for _, at, start in due.values()) <= _FILLED_AT_ONCE
-        if due and (is_short or len(due) == len(outcomes)):
+        if due and (is_short or not (has_others or len(due) < len(outcomes))):
             filled = self.beginnings.fill({plans[source].target: each for source, each in due.items()})
             ready = [plans[source] for source in due if filled[plans[source].target] is None]
             outcomes.update({at: error for at in due if (error := filled[plans[at].target]) is not None})
@@ -310,15 +328,16 @@ class PreservedResume:
             return end
         return self.beginnings.move({target: end})[target] or end
 
-
-def _settled(source: TopicPartition, outcome: _Outcome) -> Start | SparkmirrorError:
-    match outcome:
-        case Beginning(_, at, start):
-            return RetriableError(f"{source}: the target is filled from offset {at} to {start} next")
-        case _Mismatch(what):
-            return KafkaError(f"{REFUSED}: {what}. {_REMEDY}")
-        case _:
-            return outcome
+    def _settled(self, source: TopicPartition, outcome: _Outcome) -> Start | Translated | SparkmirrorError:
+        match outcome:
+            case Beginning(_, at, start):
+                return RetriableError(f"{source}: the target is filled from offset {at} to {start} next")
+            case _Mismatch(what) if self._translates:
+                return Translated(what)
+            case _Mismatch(what):
+                return KafkaError(f"{REFUSED}: {what}. {_REMEDY}")
+            case _:
+                return outcome
 
 
 def _has_same_record(source: SpanReader, plan: CopyPartition, copied: FetchedBatch) -> bool:

@@ -93,7 +93,7 @@ class AttemptWrites:
         elif copy.is_recorded and copy.is_settled:
             self._go_on(copy)
         else:
-            copy.is_recorded = False
+            copy.is_recorded, copy.is_settled = False, True
             self._writings.pop(source, None)
 
     def _go_on(self, copy: PartitionCopy) -> None:

@@ -1,30 +1,37 @@
-"""Finds where a task resumes its partitions: exactly after what the target already has of them.
+"""Finds where a task continues its partitions: exactly behind what the target already has of them.
 
-Those whose offsets are preserved come here only where that ended (`preserved_resume`).
-
-`Succession` claims them, and looks up where the attempt before ended; `UnfencedResume` does what can be done
-without. In transactions nothing is written behind the stored position, except by an attempt from before
-transactions were used.
+Each start takes the same steps: claim an epoch, fence the attempts before, look up where they ended, record
+the new one (`Succession`). Without the right to claim, a partition continues at its stored position under a
+new producer id: at least once, as Java does. So it does behind a position that no attempt has written. Where
+offsets are preserved, the end of the target's log is the position (`PreservedEnds`) and nothing is recorded;
+where that can't be, and the user wants it, the partition continues as any other, with translated offsets.
 """
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import NamedTuple
+from functools import partial
+from typing import NamedTuple, TypeVar
 
-from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
-from sparkmirror.copy.partition_events import Diverged, ResumeReason, Start
-from sparkmirror.copy.resume.claims import Claimed, Unfenced
+from sparkmirror.copy.partition_events import ResumeReason, Start
+from sparkmirror.copy.preserve.preserved_resume import PreservedEnds, Translated
+from sparkmirror.copy.resume.claims import Claimed, Claims, Unfenced
 from sparkmirror.copy.resume.first_offsets import first_offsets
 from sparkmirror.copy.resume.last_copied import LogEnd, TargetLogs
-from sparkmirror.copy.resume.succession import ClaimResults, Succession, is_overtaken, is_used, newest_word
-from sparkmirror.copy.resume.unfenced_resume import FoundStart, UnderNewId, UnfencedResume, renumbered
+from sparkmirror.copy.resume.succession import (
+    ClaimResults,
+    Found,
+    Succession,
+    is_overtaken,
+    is_used,
+    newest_word,
+)
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import (
     AuthorizationError,
@@ -40,6 +47,7 @@ from sparkmirror.domain.incidents import (
     OnDataLoss,
     OnTopicRecreated,
     batch_skipped,
+    offsets_translated,
     records_lost,
     source_recreated,
     source_truncated,
@@ -54,6 +62,10 @@ from sparkmirror.storage.attempts import Attempt
 from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
+_Reasons = Mapping[TopicPartition, ResumeReason]
+_Starts = Mapping[TopicPartition, Start | SparkmirrorError]
 
 
 class _Now(NamedTuple):
@@ -72,26 +84,51 @@ class _Now(NamedTuple):
 class Resumption:
     """Finds the starts of a plan's partitions. Blocks.
 
-    `rules` are the partitions' copy rules; `store` stores positions, and raises KafkaError.
+    `store` stores positions, and raises KafkaError.
     """
 
     plan: TaskPlan
-    rules: Mapping[TopicPartition, CopyRules]
     cycles: CycleDetection
     store: Callable[[Sequence[LogRecord]], None]
     succession: Succession
+    preserved: PreservedEnds
 
-    def starts(
-        self, reasons: Mapping[TopicPartition, ResumeReason]
-    ) -> Mapping[TopicPartition, Start | SparkmirrorError]:
+    @classmethod
+    def of(
+        cls,
+        plan: TaskPlan,
+        cycles: CycleDetection,
+        store: Callable[[Sequence[LogRecord]], None],
+        claims: Claims | None,
+    ) -> "Resumption":
+        """`claims` is None where attempts can't be recorded."""
+        return cls(plan, cycles, store, Succession(plan, claims), PreservedEnds.of(plan, cycles))
+
+    def end(self) -> None:
+        """Let what is under way return soon."""
+        self.preserved.end()
+
+    def starts(self, reasons: _Reasons) -> _Starts:
         """The start of each partition, or why it can't start now.
 
-        A sequence that a broker refused must be explained by the target's log, if not now (records may wait
-        for the followers), then before the last try. A new producer id or epoch is stored and acknowledged
-        before this returns, as are the producer ids if cycle detection needs them. Raises KafkaError when no
-        partition can start.
+        A new producer id or epoch is stored and acknowledged before this returns, as are the producer ids if
+        cycle detection needs them. Where others can start, partitions whose beginnings take long to fill come
+        with the next call.
         """
-        reasons = dict(reasons)  # reading the logs may add to them
+        preserved = {plan.source for plan in self.plan.partitions if plan.preserves_offsets}
+        kept = {at: reason for at, reason in reasons.items() if at in preserved}
+        has_others = len(kept) < len(reasons)
+        ends = _each(kept, partial(self.preserved.starts, has_others=has_others))
+        translated = {at: found for at, found in ends.items() if isinstance(found, Translated)}
+        counted = {at: reason for at, reason in reasons.items() if at not in kept or at in translated}
+        starts = {at: found for at, found in ends.items() if not isinstance(found, Translated)}
+        for source, start in _each(counted, self._continued).items():
+            starts[source] = _noted(start, translated[source]) if source in translated else start
+        return starts
+
+    def _continued(self, reasons: _Reasons) -> _Starts:
+        """The starts of partitions whose offsets are not preserved. Raises KafkaError when none can start."""
+        reasons = dict(reasons)
         plans = [plan for plan in self.plan.partitions if plan.source in reasons]
         source = read_metadata(self.plan.consumer.connection, {plan.source.topic for plan in plans})
         target = read_metadata(self.plan.producer.connection, {plan.target_topic for plan in plans})
@@ -104,51 +141,41 @@ class Resumption:
         }
         for at, known in logs.items():
             reasons[at] = _unsettled_by(reasons[at], known)
-        claimed = self.succession.claim(plans, reasons)
-        reasons.update(self.succession.read_again(reasons, claimed))
-        found = self._look_up(plans, reasons, logs, claimed, (source, target))
+        claims = self.succession.claim(plans, reasons)
+        reasons.update(self.succession.read_again(reasons, claims))
+        found = self._look_up(plans, reasons, logs, claims, (source, target))
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
-        starts = self._with_ids(
+        starts = self._with_producers(
             found,
             {source: _read_logs(reasons[source], logs[source]) for source in found},
-            self.succession.states(reasons, claimed),
+            self.succession.states(reasons, claims),
         )
-        self.succession.record(starts, claimed)
+        self.succession.record(starts, claims)
         self.cycles.record(
             start.producer.producer.id for start in starts.values() if isinstance(start, Start)
         )
         self._store(starts, reasons)
-        return starts
+        return {**starts, **self.preserved.promoted(starts)}
 
-    @property
-    def _unfenced(self) -> UnfencedResume:
-        return UnfencedResume(self.plan, self.rules, self.cycles)
-
-    @property
-    def _target(self) -> ConsumerSettings:
-        return ConsumerSettings(self.plan.producer.connection)
-
-    # starts
+    # the look-up
 
     def _look_up(
         self,
         plans: Sequence[CopyPartition],
-        reasons: dict[TopicPartition, ResumeReason],
+        reasons: _Reasons,
         logs: Mapping[TopicPartition, LogIdentity],
-        claimed: ClaimResults,
+        claims: ClaimResults,
         metadata: tuple[Metadata, Metadata],
-    ) -> dict[TopicPartition, FoundStart]:
-        """The start of each; what reading the logs adds to its reason is put there.
-
-        `metadata` is the source's and the target's.
-        """
+    ) -> Mapping[TopicPartition, Found | SparkmirrorError]:
+        """Where each continues. `metadata` is the source's and the target's."""
         source, target = metadata
-        ends = list_offsets(self._target, [plan.target for plan in plans], LATEST, target)
+        target_settings = ConsumerSettings(self.plan.producer.connection)
+        ends = list_offsets(target_settings, [plan.target for plan in plans], LATEST, target)
         firsts = first_offsets(self.plan, reasons, logs, source)
-        found: dict[TopicPartition, FoundStart] = {}
-        with closing(self.succession.logs(reasons, claimed, ends, target)) as target_logs:
+        found: dict[TopicPartition, Found | SparkmirrorError] = {}
+        with closing(self.succession.logs(reasons, claims, ends, target)) as target_logs:
             for plan in plans:
-                end, first, claim = ends[plan.target], firsts.get(plan.source), claimed.get(plan.source)
+                end, first, claim = ends[plan.target], firsts.get(plan.source), claims.get(plan.source)
                 if isinstance(claim, SparkmirrorError):
                     found[plan.source] = claim
                 elif isinstance(end, SparkmirrorError):
@@ -158,62 +185,35 @@ class Resumption:
                 else:
                     marker = claim.marker if isinstance(claim, Claimed) else None
                     now = _Now(logs[plan.source], first, LogEnd(end, marker), target_logs)
-                    reason = reasons[plan.source]
-                    found[plan.source], reasons[plan.source] = self._found(plan, reason, now, claim)
+                    found[plan.source] = self._found(plan, reasons[plan.source], now, claim)
         return found
 
     def _found(
-        self,
-        plan: CopyPartition,
-        reason: ResumeReason,
-        now: _Now,
-        claim: Claimed | Unfenced | None,
-    ) -> tuple[FoundStart, ResumeReason]:
-        """The start, and the reason with what reading the logs has added to it."""
-        if is_used(reason.position, claim):
-            return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next"), reason
-        if is_overtaken(claim, now.end.offset):
-            return RetriableError(f"{plan.target}: the target has lost the fence; claiming again"), reason
-        last = newest_word(reason.position, claim)
-        found_start = self._find(plan, reason, now, last)
-        if isinstance(found_start, Diverged):
-            reason = reason._replace(diverged_at=found_start.at, diverging_epoch=found_start.epoch)
-            found_start = self._find(plan, reason, now, last)
-            assert not isinstance(found_start, Diverged), (
-                "a divergence ends the search before the log is read"
-            )
-        if reason.is_distrusted and not isinstance(claim, Claimed):
-            found_start = self._unfenced.explained(plan, reason, found_start)
-        return found_start, reason
-
-    def _find(  # noqa: PLR0911 - one for each reason
-        self, plan: CopyPartition, reason: ResumeReason, now: _Now, last: Attempt | None
-    ) -> FoundStart | Diverged:
-        """`last` is the attempt that was fenced, if it is recorded where it ended."""
-        position = reason.position
+        self, plan: CopyPartition, reason: ResumeReason, now: _Now, claim: Claimed | Unfenced | None
+    ) -> Found | SparkmirrorError:
+        position, end = reason.position, now.end.offset
+        if is_used(position, claim):
+            return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next")
+        if is_overtaken(claim, end):
+            return RetriableError(f"{plan.target}: the target has lost the fence; claiming again")
         if position is None:
-            return UnderNewId(_required(now.first), now.end.offset)
+            return Found(_required(now.first), end)
         changed = self._changed(plan, position, reason, now)
-        if changed is not None:
-            return changed
-        following = position.offset + 1
-        if position.producer is None or not self.plan.producer.idempotent:
-            return UnderNewId(following, now.end.offset, _skipped(reason))
+        return changed or self._behind(plan, position, reason, now, newest_word(position, claim))
+
+    def _behind(
+        self, plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now, last: Attempt | None
+    ) -> Found | SparkmirrorError:
+        """Where both logs are as they were. `last` is the attempt before, if it says where it ended."""
         if reason.is_settled:
-            expected, end = position.producer.next_offset, now.end.offset
-            if reason.renews and end < expected:  # an attempt is recorded to begin where the log ends
-                return UnderNewId(following, end, target_truncated(plan.target, end, expected, following))
-            return UnderNewId(following, expected, _skipped(reason))
-        if reason.skipped is None and last is not None:
+            return _settled(plan, position, reason, now)
+        if last is not None and reason.skipped is None:
             return self.succession.behind(plan, position, last, now.end, now.target_logs)
-        if reason.skipped is not None:
-            state = position.producer._replace(next_offset=now.end.offset)
-            return renumbered(Start(following, state, _skipped(reason)))
-        return self._unfenced.continued(plan, position, position.producer, now.end.offset)
+        return _behind_position(plan, position, reason, now.end.offset)
 
     def _changed(
         self, plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now
-    ) -> FoundStart | None:
+    ) -> Found | SparkmirrorError | None:
         """The start if a log was replaced or truncated since the position; None if neither was."""
         logs, first = now.logs, now.first
         end = _expected_end(reason, now)
@@ -232,59 +232,49 @@ class Resumption:
             return self._without(plan, source_truncated(following, at), at, end)
         return None
 
-    def _recreated(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> FoundStart:
+    def _recreated(
+        self, plan: CopyPartition, incident: Incident, position: int, end: int
+    ) -> Found | SparkmirrorError:
         if self.plan.settings.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
             return _blocked_by(plan, incident, "on.topic.recreated is fail. Set it to record or restart")
         _log.warning("%s: %s", plan.source, incident.text)
-        return UnderNewId(position, end, incident)
+        return Found(position, end, incident)
 
-    def _without(self, plan: CopyPartition, incident: Incident, position: int, end: int) -> FoundStart:
+    def _without(
+        self, plan: CopyPartition, incident: Incident, position: int, end: int
+    ) -> Found | SparkmirrorError:
         """Continue behind a gap if `on.data.loss` allows it. A gap changes which record a sequence means."""
         if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
             return _blocked_by(plan, incident, "on.data.loss is fail. Set it to record")
         _log.warning("%s: %s", plan.source, incident.text)
-        return UnderNewId(position, end, incident)
+        return Found(position, end, incident)
 
-    # new producer ids and epochs
+    # producers
 
-    def _with_ids(
+    def _with_producers(
         self,
-        found: Mapping[TopicPartition, FoundStart],
+        found: Mapping[TopicPartition, Found | SparkmirrorError],
         logs: Mapping[TopicPartition, LogIdentity],
         begun: Mapping[TopicPartition, ProducerState],
     ) -> dict[TopicPartition, Start | SparkmirrorError]:
-        """`begun` has the states of attempts that begin or go on.
+        """`begun` has the states of attempts that are claimed, or go on.
 
-        A new id is requested only if it is needed; partitions that start together may share it.
+        The others share a new producer id, which is requested only if it is needed.
         """
-        producer, refusal = NOT_IDEMPOTENT, None
-        if any(isinstance(found_start, UnderNewId) for at, found_start in found.items() if at not in begun):
-            producer, refusal = self._new_producer()
+        is_needed = any(isinstance(each, Found) and at not in begun for at, each in found.items())
+        producer, refusal = self._new_producer() if is_needed else (NOT_IDEMPOTENT, None)
+        new = ProducerState(producer, 0, 0)
         starts: dict[TopicPartition, Start | SparkmirrorError] = {}
-        for source, found_start in found.items():
-            if isinstance(found_start, SparkmirrorError):
-                starts[source] = found_start
+        for source, each in found.items():
+            if isinstance(each, SparkmirrorError):
+                starts[source] = each
                 continue
+            state = begun.get(source, new)._replace(next_offset=each.next_offset)
+            incident = each.incident or (None if source in begun else refusal)
             known = logs[source]
-            # Records read back may be of a later leader epoch than the position's.
-            known = known._replace(source_epoch=max(known.source_epoch, found_start.logs.source_epoch))
-            if source in begun:
-                end = (
-                    found_start.next_offset
-                    if isinstance(found_start, UnderNewId)
-                    else found_start.producer.next_offset
-                )
-                run = found_start.run if isinstance(found_start, Start) else None
-                state = begun[source]._replace(next_offset=end)
-                starts[source] = Start(found_start.position, state, found_start.incident, known, run)
-            elif isinstance(found_start, UnderNewId):
-                state = ProducerState(producer, 0, found_start.next_offset)
-                starts[source] = Start(found_start.position, state, found_start.incident or refusal, known)
-            else:
-                state = found_start.producer
-                if self.plan.transaction is not None:
-                    state = ProducerState(NOT_IDEMPOTENT, 0, state.next_offset)
-                starts[source] = found_start._replace(producer=state, logs=known)
+            # What is on the target may be of a later leader epoch than the position.
+            known = known._replace(source_epoch=max(known.source_epoch, each.source_epoch))
+            starts[source] = Start(each.position, state, incident, known, each.run)
         return starts
 
     def _new_producer(self) -> tuple[ProducerId, Incident | None]:
@@ -320,6 +310,41 @@ class Resumption:
         ]
         if records:
             self.store(records)
+
+
+def _each(
+    reasons: _Reasons, starts: Callable[[_Reasons], Mapping[TopicPartition, _T]]
+) -> dict[TopicPartition, _T | SparkmirrorError]:
+    """What is found of each partition; the same error for each where nothing is found of any."""
+    try:
+        return dict(starts(reasons)) if reasons else {}
+    except SparkmirrorError as error:
+        _log.warning("%d partitions can't start: %s; retrying", len(reasons), error)
+        return dict.fromkeys(reasons, error)
+
+
+def _noted(start: Start | SparkmirrorError, translated: Translated) -> Start | SparkmirrorError:
+    """The start, with the incident where the mismatch is a new one."""
+    if translated.mismatch is None or isinstance(start, SparkmirrorError):
+        return start
+    return start._replace(incident=offsets_translated(translated.mismatch, start.position))
+
+
+def _settled(plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now) -> Found:
+    """The attempt goes on, or another one is claimed in good time: behind what was acknowledged."""
+    following, end, expected = position.offset + 1, now.end.offset, _expected_end(reason, now)
+    if reason.renews and end < expected:  # an attempt is recorded to begin where the log ends
+        return Found(following, end, target_truncated(plan.target, end, expected, following))
+    return Found(following, expected, _skipped(reason))
+
+
+def _behind_position(plan: CopyPartition, position: Position, reason: ResumeReason, end: int) -> Found:
+    """At least once: what was written behind the stored position is copied again."""
+    following, incident, writer = position.offset + 1, _skipped(reason), position.producer
+    if incident is None and writer is not None and end < writer.next_offset:
+        incident = target_truncated(plan.target, end, writer.next_offset, following)
+    is_as_stored = writer is not None and end == writer.next_offset
+    return Found(following, end, incident, run=position.run if is_as_stored else None)
 
 
 def _expected_end(reason: ResumeReason, now: _Now) -> int:
@@ -367,7 +392,7 @@ def _read_logs(reason: ResumeReason, current: LogIdentity) -> LogIdentity:
 
 
 def _required(first: int | None) -> int:
-    assert first is not None, "requested by `_first_offsets`"
+    assert first is not None, "looked up by `first_offsets`"
     return first
 
 

@@ -6,7 +6,7 @@ An attempt goes on without a new claim as long as nothing that it has sent is un
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import ProducerId, ProducerState
@@ -16,10 +16,17 @@ from sparkmirror.copy.resume.claims import Claimed, Claims, Unfenced
 from sparkmirror.copy.resume.last_copied import LogEnd, TargetLogs, known_end, last_copied
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
-from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
-from sparkmirror.domain.incidents import Incident, IncidentKind, records_repeated, target_truncated
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import (
+    Incident,
+    IncidentKind,
+    records_repeated,
+    target_truncated,
+    unfenced,
+)
 from sparkmirror.kafka.admin.metadata import Metadata
-from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record
+from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record, missing_topic
 from sparkmirror.storage.positions import Position, read_positions
 
 _log = logging.getLogger(__name__)
@@ -32,22 +39,41 @@ _EXPIRED: Final = (
 ClaimResults = Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]
 
 
+class Found(NamedTuple):
+    """Where a partition continues: at this upstream `position`; the target's log ends at `next_offset`.
+
+    What was read before is of the leader epoch `source_epoch`, -1 if unknown. `run` ends right before.
+    """
+
+    position: int
+    next_offset: int
+    incident: Incident | None = None
+    source_epoch: int = -1
+    run: Run | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Succession:
-    """Of a plan's partitions; without `claims` nothing is claimed. Blocks."""
+    """Lets attempts of a plan's partitions succeed others. Blocks.
+
+    `claims` is None where attempts can't be recorded.
+    """
 
     plan: TaskPlan
     claims: Claims | None
     _unfenced: set[TopicPartition] = field(default_factory=set)
-    """Those of which that was reported."""
+    """The partitions of which the incident was reported."""
 
     def claim(
         self, plans: Sequence[CopyPartition], reasons: Mapping[TopicPartition, ResumeReason]
     ) -> ClaimResults:
         """The claims of those partitions that need one. Raises KafkaError when nothing can be claimed now."""
-        if self.claims is None or not self.plan.producer.idempotent:
+        if not self.plan.producer.idempotent:
             return {}
         wanted = [plan for plan in plans if self._is_needed(reasons[plan.source])]
+        if self.claims is None:
+            missing = missing_topic(self.plan.flow.source, self.plan.state.connection)
+            return dict.fromkeys((plan.source for plan in wanted), Unfenced(missing))
         settled = {source: own for source, reason in reasons.items() if (own := _settled(reason))}
         return self.claims.claim(wanted, settled) if wanted else {}
 
@@ -117,16 +143,16 @@ class Succession:
 
     def behind(
         self, plan: CopyPartition, position: Position, last: Attempt, log: LogEnd, logs: TargetLogs
-    ) -> Start | SparkmirrorError:
-        """The start behind what the attempt before has written."""
+    ) -> Found | SparkmirrorError:
+        """Where the partition continues behind what the attempt before has written."""
         end = log.offset
         try:
             found = last_copied(logs, plan.target, last, position, log)
         except AuthorizationError as error:
-            known = known_end(last, position).end
             text = f"records behind the stored position may come twice: {error}"
-            unread = Incident(IncidentKind.NOT_READ_BACK, text)
-            return Start(known.offset, ProducerState(last.producer, known.sequence, end), unread)
+            return Found(
+                known_end(last, position).end.offset, end, Incident(IncidentKind.NOT_READ_BACK, text)
+            )
         except SparkmirrorError as error:
             return error
         following = found.end.offset
@@ -146,30 +172,23 @@ class Succession:
             )
         writer = position.producer
         is_as_stored = found.records == 0 and writer is not None and end == writer.next_offset
-        return Start(
-            following,
-            ProducerState(last.producer, found.end.sequence, end),
-            incident,
-            UNKNOWN_LOGS._replace(source_epoch=found.end.epoch),
-            position.run if is_as_stored else None,
-        )
+        return Found(following, end, incident, found.end.epoch, position.run if is_as_stored else None)
 
     def record(self, starts: dict[TopicPartition, Start | SparkmirrorError], claims: ClaimResults) -> None:
         """Record the attempts that begin, before their first batch and position; what is over is deleted.
 
         Raises KafkaError.
         """
-        if self.claims is None or self.plan.transaction is not None:
+        if self.plan.transaction is not None:
+            return
+        self._note_unfenced(starts, claims)
+        if self.claims is None:
             return
         records: list[LogRecord] = []
         over: list[LogRecord] = []
         for source, start in starts.items():
             claim = claims.get(source)
-            if not isinstance(start, Start):
-                continue
-            if isinstance(claim, Unfenced):
-                starts[source] = self._noted(source, start, claim)
-            if not isinstance(claim, Claimed):
+            if not isinstance(start, Start) or not isinstance(claim, Claimed):
                 continue
             attempt = claim.begin(start.position, start.producer.next_offset, start.logs)
             starts[source] = start._replace(attempt=attempt, marker=claim.marker)
@@ -178,13 +197,21 @@ class Succession:
         self.claims.write(records)
         self.claims.write(over)
 
-    def _noted(self, source: TopicPartition, start: Start, claim: Unfenced) -> Start:
-        """The start, which says once that attempts of the partition may overlap."""
-        if start.incident is not None or source in self._unfenced:
-            return start
-        self._unfenced.add(source)
-        text = f"attempts are not fenced, and overlapping ones may repeat or skip records: {claim.reason}"
-        return start._replace(incident=Incident(IncidentKind.UNFENCED, text))
+    def _note_unfenced(
+        self, starts: dict[TopicPartition, Start | SparkmirrorError], claims: ClaimResults
+    ) -> None:
+        """Say once of each partition that it is copied at least once."""
+        noted: list[str] = []
+        for source, start in starts.items():
+            claim = claims.get(source)
+            if isinstance(claim, Unfenced) and isinstance(start, Start) and start.incident is None:
+                if source in self._unfenced:
+                    continue
+                self._unfenced.add(source)
+                noted.append(unfenced(claim.reason).text)
+                starts[source] = start._replace(incident=unfenced(claim.reason))
+        if noted:
+            _log.warning("%d partitions: %s", len(noted), noted[0])
 
     def _is_needed(self, reason: ResumeReason) -> bool:
         """In transactions only what an attempt without them may have written must be fenced."""

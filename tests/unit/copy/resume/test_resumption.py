@@ -1,18 +1,16 @@
-"""Resumption on clusters in memory, in virtual time: where a partition starts, and under which sequence."""
+"""Where a partition starts whose attempts can't be recorded, on clusters in memory, in virtual time."""
 
 import random
 from dataclasses import replace
 
 import pytest
 
-from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume.resumption import Resumption
-from sparkmirror.copy.resume.succession import Succession
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
@@ -49,9 +47,7 @@ def stage() -> Stage:
 
 def resume(stage: Stage, reason: ResumeReason, plan: TaskPlan | None = None) -> Start | SparkmirrorError:
     plan = plan or stage.plan()
-    resumption = Resumption(
-        plan, {SOURCE: CopyRules()}, CycleDetection(plan), TaskState(plan).store, Succession(plan, None)
-    )
+    resumption = Resumption.of(plan, CycleDetection(plan), TaskState(plan).store, None)
     return resumption.starts({SOURCE: reason})[SOURCE]
 
 
@@ -99,38 +95,36 @@ def test_auto_offset_reset_none_without_position_is_an_error(stage: Stage) -> No
     assert stored(stage) is None
 
 
-def test_a_stored_position_with_nothing_behind_it_is_continued_under_its_sequence(stage: Stage) -> None:
-    copy_batches_of(stage, 1)
-    start = started(resume(stage, ResumeReason(position_after(stage, 2))))
-    assert (start.position, start.producer, start.incident) == (2, ProducerState(PRODUCER, 2, 2), None)
-    assert stored(stage) is None  # nothing new to know
-
-
-def test_records_behind_the_stored_position_are_skipped_and_their_sequences_counted(stage: Stage) -> None:
-    copy_batches_of(stage, 2)
-    write_foreign(stage, 2)
-    copy_batches_of(stage, 1)
-    start = started(resume(stage, ResumeReason(position_after(stage, 2))))
-    assert (start.position, start.producer, start.incident) == (6, ProducerState(PRODUCER, 6, 8), None)
-
-
-def test_records_behind_the_position_that_the_source_lost_change_the_producer_epoch(stage: Stage) -> None:
+@pytest.mark.parametrize("is_distrusted", [False, True])
+def test_a_stored_position_is_continued_under_a_new_producer_id(stage: Stage, *, is_distrusted: bool) -> None:
+    """What is behind it is copied again, and the incident says what is missing."""
     copy_batches_of(stage, 3)
-    stage.source.log(SOURCE).delete_before(6)
-    start = resume(stage, ResumeReason(position_after(stage, 2)))
-    assert incident_of(start) is IncidentKind.SOURCE_CHANGED
-    assert started(start).producer == ProducerState(PRODUCER.next_epoch(), 0, 6)
+    position = position_after(stage, 2)
+    start = started(resume(stage, ResumeReason(position, is_distrusted=is_distrusted)))
+    assert (start.position, start.producer.next_sequence, start.producer.next_offset) == (2, 0, 6)
+    assert start.producer.producer.id != PRODUCER.id
     known = stored(stage)
     assert known is not None
-    assert known.producer == started(start).producer
+    assert (known.offset, known.producer) == (1, start.producer)
+    assert start.incident is not None
+    assert start.incident.kind is IncidentKind.UNFENCED
+    assert "mm2-attempts.near.internal does not exist" in start.incident.text
+    assert "--operation Create --topic mm2-attempts.near.internal" in start.incident.text
 
 
-def test_a_truncated_target_changes_the_producer_epoch(stage: Stage) -> None:
+def test_an_attempt_without_unanswered_batches_goes_on_under_its_sequence(stage: Stage) -> None:
+    copy_batches_of(stage, 1)
+    settled = ResumeReason(position_after(stage, 2), is_settled=True)
+    start = started(resume(stage, settled))
+    assert (start.position, start.producer, start.incident) == (2, ProducerState(PRODUCER, 2, 2), None)
+
+
+def test_a_truncated_target_is_an_incident(stage: Stage) -> None:
     copy_batches_of(stage, 2)
     stage.target.log(TARGET).truncate(2, stage.target.now_ms())
     start = resume(stage, ResumeReason(position_after(stage, 5)))
     assert incident_of(start) is IncidentKind.TARGET_TRUNCATED
-    assert started(start)[:2] == (5, ProducerState(PRODUCER.next_epoch(), 0, 2))
+    assert (started(start).position, started(start).producer.next_offset) == (5, 2)
 
 
 def test_a_position_that_the_source_lost_is_continued_behind_the_gap(stage: Stage) -> None:
@@ -185,21 +179,6 @@ def test_a_recreated_target_continues_or_restarts_by_policy(
     assert started(result).position == first
 
 
-def test_a_refused_sequence_that_nothing_explains_is_retried_and_then_given_up(stage: Stage) -> None:
-    copy_batches_of(stage, 1)
-    distrusted = ResumeReason(position_after(stage, 2), is_distrusted=True)
-    assert isinstance(resume(stage, distrusted), RetriableError)
-    start = resume(stage, distrusted._replace(is_last_try=True))
-    assert incident_of(start) is IncidentKind.SEQUENCE_UNKNOWN
-    assert started(start)[:2] == (2, ProducerState(PRODUCER.next_epoch(), 0, 2))
-
-
-def test_a_refused_sequence_explained_by_records_in_the_log_is_continued_behind_them(stage: Stage) -> None:
-    copy_batches_of(stage, 3)
-    start = started(resume(stage, ResumeReason(position_after(stage, 2), is_distrusted=True)))
-    assert start[:3] == (6, ProducerState(PRODUCER, 6, 6), None)
-
-
 def test_in_transactions_the_writers_producer_is_used() -> None:
     stage = stage_of(is_transactional=True)
     copy_batches_of(stage, 1)
@@ -209,16 +188,12 @@ def test_in_transactions_the_writers_producer_is_used() -> None:
 
 @pytest.mark.parametrize("fate", [Fate.REQUEST_LOST, Fate.RESPONSE_LOST, Fate.SILENCE])
 @pytest.mark.parametrize("api_key", [INIT_PRODUCER_ID, 0, 2, 3], ids=["id", "produce", "offsets", "metadata"])
-def test_an_attempt_with_a_failed_request_succeeds_or_raises_a_retriable_error(
+def test_an_attempt_with_a_failed_request_succeeds_or_has_a_retriable_error(
     stage: Stage, api_key: int, fate: Fate
 ) -> None:
     stage.network.faults = faults = OneFault()
     faults.inject(api_key, fate)
-    start: Start | SparkmirrorError
-    try:
-        start = resume(stage, ResumeReason())
-    except RetriableError as error:
-        start = error
+    start = resume(stage, ResumeReason())
     assert faults.is_used
     if isinstance(start, RetriableError):
         start = resume(stage, ResumeReason(stored(stage)))
