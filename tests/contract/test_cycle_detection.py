@@ -22,9 +22,9 @@ from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC, WriterDirectory
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.plan import MirroredPartition, plan_ranges
-from sparkmirror.verify.ranges import Sides, verify_range
+from sparkmirror.verify.range_comparison import Sides, verify_range
+from sparkmirror.verify.range_planning import MirroredPartition, plan_ranges
+from sparkmirror.verify.rules_and_result import Comparison
 from tests.contract.copying import CONNECTOR, running
 from tests.support.acls import in_force
 from tests.support.broker_data import (

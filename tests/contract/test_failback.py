@@ -35,10 +35,10 @@ from sparkmirror.storage.positions import position_key
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from sparkmirror.storage.progress import ProgressReader
 from sparkmirror.storage.promotions import read_promotions
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.flow_contents import flow_contents
-from sparkmirror.verify.plan import plan_ranges
-from sparkmirror.verify.ranges import verify_range
+from sparkmirror.verify.flow_partitions import flow_partitions
+from sparkmirror.verify.range_comparison import verify_range
+from sparkmirror.verify.range_planning import plan_ranges
+from sparkmirror.verify.rules_and_result import Comparison
 from tests.contract.copying import CONNECTOR, running
 from tests.support.broker_data import (
     append,
@@ -150,7 +150,7 @@ class Pair:
         """As `sparkmirror verify` does."""
         name = f"{source}->{other(source)}"
         (flow,) = mirroring_flows(self.file, read_mirror_maker_file(self.file).flows, [name])
-        contents = flow_contents(*flow, None)
+        contents = flow_partitions(*flow, None)
         (mirrored,) = (each for each in contents.mirrored if each.plan.source.topic == self.topic)
         return sum(map(verify_range, plan_ranges(contents.sides, [mirrored])), Comparison())
 

@@ -34,9 +34,9 @@ from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionState
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.plan import MirroredPartition, plan_ranges
-from sparkmirror.verify.ranges import Sides, verify_range
+from sparkmirror.verify.range_comparison import Sides, verify_range
+from sparkmirror.verify.range_planning import MirroredPartition, plan_ranges
+from sparkmirror.verify.rules_and_result import Comparison
 from tests.contract.copying import (
     SOURCE,
     SYNCS,

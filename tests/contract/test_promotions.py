@@ -43,7 +43,7 @@ from sparkmirror.storage.promotions import (
     promotion_record,
     read_promotions,
 )
-from sparkmirror.verify.flow_contents import flow_contents
+from sparkmirror.verify.flow_partitions import flow_partitions
 from tests.contract.copying import (
     CONNECTOR,
     POSITIONS,
@@ -258,7 +258,7 @@ def test_a_promoted_topic_has_no_lag_and_is_not_compared(
     rows = [line.split() for line in capsys.readouterr().out.splitlines()]
     assert ["near->far", topic, "1", "-", *["promoted,", "parted", "at", "offset", "20"]] in rows
     (flow,) = mirroring_flows(file, read_mirror_maker_file(file).flows)
-    contents = flow_contents(*flow, None)
+    contents = flow_partitions(*flow, None)
     assert not contents.mirrored
     assert [(each.plan.source.topic, each.why) for each in contents.promoted] == [
         (topic, "promoted, parted at offset 20")

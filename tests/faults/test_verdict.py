@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.verify.comparison import Rules
-from sparkmirror.verify.plan import Offsets
+from sparkmirror.verify.range_planning import Offsets
+from sparkmirror.verify.rules_and_result import Rules
 from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, to_json
 from tests.faults.verdict import Verdict, judge
 from tests.support.planted_faults import FAULTS, dropped

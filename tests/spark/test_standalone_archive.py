@@ -17,7 +17,7 @@ SPARKS_OWN: Final = sorted(map(str, Path(pyspark.__file__).parent.glob("python/l
 IMPORTED_BY_TASKS: Final = (
     "sparkmirror.copy.task.worker_daemon",
     "sparkmirror.copy.copy_loop",
-    "sparkmirror.verify.job",
+    "sparkmirror.verify.spark_job",
 )
 
 

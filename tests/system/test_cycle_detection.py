@@ -10,10 +10,10 @@ import pytest
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.flow_contents import flow_contents
-from sparkmirror.verify.plan import plan_ranges
-from sparkmirror.verify.ranges import verify_range
+from sparkmirror.verify.flow_partitions import flow_partitions
+from sparkmirror.verify.range_comparison import verify_range
+from sparkmirror.verify.range_planning import plan_ranges
+from sparkmirror.verify.rules_and_result import Comparison
 from tests.support.broker_data import Keyed, append, create_topic, keyed, numbered, topics
 from tests.support.mirror import Mirror, running_mirror
 from tests.support.progress import await_caught_up
@@ -109,7 +109,7 @@ def test_verify_reports_cycled_records_as_no_difference(
     of_each = len(keyed(pair["near"], TOPIC)) // 2
     for flow in flows:
         assert flow.source is not None
-        contents = flow_contents(flow, flow.source, None)
+        contents = flow_partitions(flow, flow.source, None)
         found = sum(map(verify_range, plan_ranges(contents.sides, contents.mirrored)), Comparison())
         assert found == Comparison(equal=of_each, foreign=of_each)
 

@@ -21,9 +21,9 @@ from sparkmirror.storage.events import events_topic, parse_event
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.verified import Verified as Compared
 from sparkmirror.storage.verified import verified_of
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.plan import MirroredPartition, Offsets, merged, plan_ranges
-from sparkmirror.verify.ranges import Sides, verify_range
+from sparkmirror.verify.range_comparison import Sides, verify_range
+from sparkmirror.verify.range_planning import MirroredPartition, Offsets, merged, plan_ranges
+from sparkmirror.verify.rules_and_result import Comparison
 from tests.support.batches import Rec
 from tests.support.broker_data import create_topic, latest
 from tests.support.connections import connection

@@ -1,4 +1,4 @@
-"""From the batches of a fetch response to the batches to produce, for one partition.
+"""Turns the batches of a fetch response into the batches to produce, for one partition.
 
 Decides per batch between the fast and the slow action and keeps the position; sends nothing.
 """
@@ -50,7 +50,7 @@ class CopyRules:
     """Whether batches end where offsets are missing, since these are filled on the target."""
 
     def encoding(self, codec: int) -> Encoding:
-        """How batches are written that have this codec at the source."""
+        """The encoding of batches that have this codec at the source."""
         codec = codec if self.codec is None else self.codec
         return Encoding(codec, self.batch_bytes_max, self.decompressed_bytes_max, self.is_gapless)
 
@@ -92,7 +92,7 @@ def copy_batches(
 def _copy_together(
     tiny: TinyBatches, position: int, rules: CopyRules, cycles: CycleFilter | None
 ) -> list[Step] | None:
-    """None if they must be handled one by one."""
+    """The steps of all of them together; None if they must be handled one by one."""
     codec = tiny.codec if rules.codec is None else rules.codec
     if codec is None or not tiny.are_sound(check_crcs=rules.check_crcs):
         return None
@@ -211,7 +211,10 @@ class _Merging:
             yield from self._one_by_one(waited)
 
     def _merged(self, batches: Sequence[FetchedBatch]) -> list[OutgoingBatch] | None:
-        """None if one is corrupt: one by one, those before it can be copied, and its offset be named."""
+        """One batch or more of all these; None if one is corrupt.
+
+        Handled one by one, those before the corrupt one can be copied, and its offset be named.
+        """
         try:
             return reopen(batches, self._from, _encoding(batches[0], self._rules), self.carry)
         except CorruptBatchError:

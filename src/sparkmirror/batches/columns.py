@@ -63,7 +63,7 @@ def zigzag(values: Column) -> ZigZag:
 
 
 def widths(values: ZigZag) -> Column:
-    """How many bytes each takes as a varint."""
+    """The count of bytes that each takes as a varint."""
     result = np.ones(len(values), np.int64)
     longest = int(values.max(initial=0))
     for bits in range(7, longest.bit_length(), 7):
@@ -111,13 +111,13 @@ def headers_of(batches: Sequence[FetchedBatch]) -> Headers:
 
 
 def headers_at(data: memoryview, starts: Sequence[int]) -> Headers:
-    """Of the batches that start there; all of them are whole."""
+    """The headers of the batches that start there; all of them are whole."""
     windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(data, np.uint8), HEADER_BYTES)
     return windows[np.array(starts, np.int64)].view(_FIELDS)[:, 0]
 
 
 _SKIP_BY_LOW_BYTE = [2 + (low >> 1 & 0x3F) for low in range(256)]
-"""How far the next record is from one whose length has two bytes, without the high byte's share."""
+"""The distance from a record whose length has two bytes to the next, without the high byte's share."""
 
 _HEAD_BYTES_MAX = 32
 """Length, attributes, timestamp and offset delta never take more, so any head has room before any body."""
@@ -125,7 +125,7 @@ _HEAD_BYTES_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """Where each record's fields are in `data`, which holds the records back to back, behind a few zeros.
+    """The places of records' fields in `data`, which holds the records back to back, after a few zeros.
 
     A record is its length, a byte of attributes, timestamp delta, offset delta and body; see `RawRecord`.
     `timestamps` (ms) and `offsets` are absolute.
@@ -161,12 +161,12 @@ def index_records(batches: Sequence[FetchedBatch], bytes_max: int = DECOMPRESSED
 
 
 def payloads_of(batches: Sequence[FetchedBatch]) -> list[memoryview]:
-    """What is behind their headers."""
+    """The bytes after each header."""
     return [batch.data[HEADER_BYTES:] for batch in batches]
 
 
 def index_payloads(headers: Headers, payloads: Iterable[memoryview], bytes_max: int) -> RecordIndex:
-    """As `index_records`, of batches by their headers and what is behind them."""
+    """Do as `index_records`, with batches as headers and payloads."""
     counts = headers["record_count"].astype(np.int64)
     check_count(int(counts.sum()), bytes_max)
     data, edges = _join(headers, payloads, bytes_max)

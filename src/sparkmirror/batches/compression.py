@@ -14,19 +14,19 @@ from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, Codec
 from sparkmirror.domain.errors import CorruptBatchError
 
 CODECS: tuple[Codec, ...] = ("none", "gzip", "snappy", "lz4", "zstd")
-"""By their number in a batch's attributes."""
+"""Codecs by their number in a batch's attributes."""
 
 Plain = bytes | bytearray | memoryview
 
 _ROOM_BYTES = 1024
 _ROOM_RATIO = 8
-"""So much room is tried first, per compressed byte. Pages that are not written to take no memory."""
+"""The room that is tried first, per compressed byte. Pages that are not written to take no memory."""
 
 _SMALL_ROOM_BYTES = 16 * 1024
-"""From there contents are copied: the next batch gets the same memory, which is faster than other memory."""
+"""Contents up to this size are copied: the next batch gets the same memory, which is faster."""
 
 _ROOM_IS_FULL = "failed to write whole buffer"
-"""What the codecs' library says then."""
+"""The library's message when the room is too small."""
 
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
@@ -43,7 +43,7 @@ _LZ4_END = _LZ4_SIZE.pack(0)
 
 
 def decompress(codec: int, data: memoryview, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> memoryview:
-    """At most so many bytes, unless they are not compressed.
+    """Decompress to at most so many bytes. What is not compressed is returned as it is.
 
     Raises CorruptBatchError when there are more, when the bytes are not of that codec, or it is unknown.
     """
@@ -79,7 +79,7 @@ def _too_large(bytes_max: int) -> CorruptBatchError:
 def _streamed(
     decompress_into: Callable[[memoryview, Any], int],
 ) -> Callable[[memoryview, int], memoryview]:
-    """For codecs whose data does not say how much it holds, or can't be trusted to."""
+    """Make a decompressor for data that does not say how much it holds, or can't be trusted to."""
 
     def decompressed(data: memoryview, bytes_max: int) -> memoryview:
         room = min(_ROOM_BYTES + _ROOM_RATIO * len(data), bytes_max)

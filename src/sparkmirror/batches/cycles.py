@@ -85,7 +85,7 @@ class CycleFilter:
         on_loop: OnLoop = OnLoop.FILTER,
         provenance: ProvenanceHeader | None = None,
     ) -> None:
-        """With `provenance` every record is given its header, and those come back whose headers say so."""
+        """`provenance` adds its header to every record, and finds cycles by it."""
         self._writers = writers
         self._fails = on_loop is OnLoop.FAIL
         self._provenance = provenance

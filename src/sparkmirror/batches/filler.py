@@ -32,14 +32,14 @@ _ZSTD: Final = CODECS.index("zstd")
 _NO_KEY, _EMPTY_KEY = b"\x01", b"\x00"
 _NO_VALUE_NO_HEADERS = b"\x01\x00"
 _OTHER_BYTES: Final = 5
-"""Of a record behind its length, without its offset: attributes, timestamp, key, value, headers."""
+"""The bytes of a record after its length, without its offset: attributes, timestamp, key, value, headers."""
 
 _LIMITS: Final = ((1, 1 << 6), (2, 1 << 13), (3, 1 << 20))
 """Offsets below the second number take so many bytes (zigzag, 7 bits each)."""
 
 
 def filler_batch(first: int, count: int, producer: ProducerId, *, keyed: bool) -> OutgoingBatch:
-    """So many empty records from this offset on, numbered by it: every attempt makes the same."""
+    """Make so many empty records from this offset on, numbered by it: every attempt makes the same."""
     header = new_header(_ZSTD, count, 0, 0)
     data = build_batch(header, _compressed(count, keyed=keyed))
     stamp(data, producer.id, producer.epoch, first % SEQUENCE_MODULUS)

@@ -43,7 +43,7 @@ def encode_log_batch(records: Sequence[LogRecord], now_ms: int) -> memoryview:
 
 
 def decode_log_batch(batch: FetchedBatch, partition: int) -> Iterator[LogRecord]:
-    """Nothing for a control batch. Raises CorruptBatchError."""
+    """Decode the records of a batch, none of a control batch. Raises CorruptBatchError."""
     if batch.header.attributes & CONTROL:
         return
     for record in read_records(batch):

@@ -31,7 +31,7 @@ NOT_IDEMPOTENT = ProducerId(-1, -1)
 class ProducerState(NamedTuple):
     """`next_sequence` counts the records written under `producer`; `next_offset` is where they ended.
 
-    Records of ours from `next_offset` on are not accounted for yet.
+    The mirror's own records from `next_offset` on are not counted yet.
     """
 
     producer: ProducerId
@@ -39,7 +39,7 @@ class ProducerState(NamedTuple):
     next_offset: int
 
     def after(self, count: int, next_offset: int) -> "ProducerState":
-        """So many records later."""
+        """The state after so many more records."""
         return ProducerState(self.producer, (self.next_sequence + count) % SEQUENCE_MODULUS, next_offset)
 
     def in_next_epoch(self, next_offset: int) -> "ProducerState":

@@ -12,13 +12,13 @@ from sparkmirror.batches.records import read_records, read_varint, write_sparse_
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 
 HEADER: Final = b"sparkmirror-provenance"
-"""Its value: the aliases of the clusters that mirrored the record on, in that order, with commas between."""
+"""The header's name. Its value: the aliases of the clusters that the record came from, with commas."""
 
 _SEPARATOR: Final = b","
 
 
 class ProvenanceHeader(NamedTuple):
-    """From one cluster to another, by their aliases."""
+    """The header that a flow from one cluster to another adds, by their aliases."""
 
     source: str
     target: str
@@ -67,6 +67,6 @@ def _with_header(body: bytes, source: bytes) -> bytes:
 
 
 def _behind(body: bytes, at: int) -> int:
-    """Where the field ends that begins there."""
+    """The end of the field that begins there."""
     size, at = read_varint(body, at)
     return at + max(size, 0)

@@ -92,7 +92,7 @@ class OutgoingBatch(NamedTuple):
 
 
 class BatchAction(Enum):
-    """How a batch gets to the target."""
+    """The way of a batch to the target."""
 
     FAST = auto()
     """Stamp the header and send the bytes as they are."""

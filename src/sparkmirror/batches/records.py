@@ -83,7 +83,7 @@ def read_varint(data: bytes | memoryview, at: int, bytes_max: int = VARINT_BYTES
 
 
 def read_varlong(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """As `read_varint`, of 64 bits."""
+    """Read a varint of 64 bits, as `read_varint` does."""
     return read_varint(data, at, VARLONG_BYTES)
 
 
@@ -118,7 +118,7 @@ def read_records(batch: FetchedBatch, bytes_max: int = DECOMPRESSED_BYTES_MAX) -
 
 
 def read_together(batches: Sequence[FetchedBatch], bytes_max: int) -> list[RawRecord]:
-    """As `read_records`; together they may have at most `bytes_max`."""
+    """Open several batches, as `read_records` does; together they may have at most `bytes_max`."""
     check_count(sum(batch.header.record_count for batch in batches), bytes_max)
     codecs = [batch.header.attributes & CODEC_MASK for batch in batches]
     payloads = [batch.data[HEADER_BYTES:] for batch in batches]
@@ -158,7 +158,7 @@ def _parse(header: BatchHeader, data: bytes) -> list[RawRecord]:
 
 
 def _wrapped(value: int) -> int:
-    """As a sum of 64 bits is in Java."""
+    """Wrap a sum around at 64 bits, as Java does."""
     return ((value - _LONG_MIN) & _LONG_MASK) + _LONG_MIN
 
 

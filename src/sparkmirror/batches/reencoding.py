@@ -28,7 +28,7 @@ from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
 
 MANY_RECORDS = 100
-"""From here on columns are faster than a loop over the records: see `python -m bench.reencoding`."""
+"""The count of records from which columns are faster than a loop: see `python -m bench.reencoding`."""
 
 _PACKED_BYTES_MAX = 16 << 20
 """Records with more are split before they are packed: what that takes depends on their number."""
@@ -38,7 +38,7 @@ Carry = Callable[[list[RawRecord]], list[RawRecord]]
 
 
 class Encoding(NamedTuple):
-    """How records are written, in batches of at most `bytes_max`, and how much is decompressed together."""
+    """The format of batches to write, of at most `bytes_max`, and the most to decompress together."""
 
     codec: int
     bytes_max: int
@@ -100,7 +100,7 @@ def recompress(batch: FetchedBatch, encoding: Encoding) -> OutgoingBatch:
 def reopen_columns(
     headers: Headers, payloads: Iterable[memoryview], position: int, encoding: Encoding
 ) -> list[OutgoingBatch]:
-    """As `reopen`, of batches by their headers and what is behind them."""
+    """Do as `reopen`, with batches as headers and payloads."""
     index = index_payloads(headers, payloads, encoding.decompressed_bytes_max)
     increase = bool((index.offsets[1:] > index.offsets[:-1]).all())
     low, high = int(headers["base_offset"][0]), int(headers["base_offset"][-1])

@@ -24,7 +24,7 @@ from sparkmirror.batches.record_batch import (
 from sparkmirror.batches.reencoding import Encoding, reopen_columns
 
 MANY_BATCHES = 24
-"""From here on columns are faster than one batch after the other: see `python -m bench.reencoding`."""
+"""The count of batches from which columns are faster: see `python -m bench.reencoding`."""
 
 
 class TinyBatches(NamedTuple):
@@ -36,7 +36,7 @@ class TinyBatches(NamedTuple):
 
     @property
     def codec(self) -> int | None:
-        """None if they have several."""
+        """The codec of all of them; None if they have several."""
         codecs = self.headers["attributes"] & CODEC_MASK
         return int(codecs[0]) if (codecs == codecs[0]).all() else None
 
@@ -81,7 +81,7 @@ class TinyBatches(NamedTuple):
 
 
 def part_response(data: memoryview, bytes_max: int) -> Iterator[tuple[memoryview, TinyBatches | None]]:
-    """Where many neighbours have at most `bytes_max` bytes, and what is between, in order; 0: one part."""
+    """Part a response into runs of many batches of at most `bytes_max`, and what is between; 0: one part."""
     begin = at = 0
     while bytes_max and at < len(data):
         edges = _walk(data, at, bytes_max)
@@ -97,7 +97,7 @@ def part_response(data: memoryview, bytes_max: int) -> Iterator[tuple[memoryview
 
 
 def _walk(data: memoryview, at: int, bytes_max: int) -> list[int]:
-    """Where whole batches of at most `bytes_max` bytes begin, from `at` on, and the last one ends."""
+    """Find where batches of at most `bytes_max` begin, from `at` on, and where the last one ends."""
     edges = [at]
     note, offset_and_length, end = edges.append, OFFSET_AND_LENGTH.unpack_from, len(data) - HEADER_BYTES
     while at <= end:
@@ -110,7 +110,7 @@ def _walk(data: memoryview, at: int, bytes_max: int) -> list[int]:
 
 
 def _size(data: memoryview, at: int) -> int:
-    """Of the batch there, 0 if it is unknown."""
+    """The size of the batch there, 0 if it is unknown."""
     if at + OFFSET_AND_LENGTH.size > len(data):
         return 0
     return int(OFFSET_AND_LENGTH.unpack_from(data, at)[1]) + LOG_OVERHEAD

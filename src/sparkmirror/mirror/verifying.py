@@ -11,14 +11,13 @@ from typing import Final
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.looks import VerifiedRow, VerifyLook
-from sparkmirror.verify.beside import ProcessBeside
-from sparkmirror.verify.keeping import keep
+from sparkmirror.verify.child_process import ComparisonProcess
 from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, State, in_words, to_json, to_junit
-from sparkmirror.verify.verification import Told, Verification
+from sparkmirror.verify.verification_run import ProgressDisplay, Verification, keep_verdict
 
 _log: Final = logging.getLogger(__name__)
 
-Verify = Callable[[Told], FlowVerdict]
+Verify = Callable[[ProgressDisplay], FlowVerdict]
 """A comparison. It blocks and raises SparkmirrorError."""
 Keep = Callable[[FlowVerdict, float], None]
 
@@ -36,9 +35,9 @@ class Verifying:
         clock: Callable[[], float] = time.time,
     ) -> None:
         """`verify` and `keep_result` replace the comparison, and what writes its result."""
-        self._beside = ProcessBeside()
+        self._beside = ComparisonProcess()
         self._verify = verify or (lambda told: _verdict(on, connector, self._beside, told))
-        self._keep = keep_result or (lambda found, at: keep(on, connector.name, found, at))
+        self._keep = keep_result or (lambda found, at: keep_verdict(on, connector.name, found, at))
         self._clock = clock
         self._lock = threading.Lock()
         self._look: VerifyLook | None = None
@@ -89,7 +88,9 @@ class Verifying:
             self._look = replace(ended, began_at=began_at, ended_at=at)
 
 
-def _verdict(on: FlowWorker, connector: SourceConfig, beside: ProcessBeside, told: Told) -> FlowVerdict:
+def _verdict(
+    on: FlowWorker, connector: SourceConfig, beside: ComparisonProcess, told: ProgressDisplay
+) -> FlowVerdict:
     verification = Verification([(on, connector)])
     verification.compare(beside.compare, told)
     (verdict,) = verification.verdicts()

@@ -1,4 +1,4 @@
-"""Notes the ends of an epoch that is written with, and tells which batches need a record of theirs first.
+"""Notes sequence ends of the current producer epoch, and decides which batches need an end recorded first.
 
 `take` is called for each batch, so it only compares numbers and keeps what it was given. Ends are looked for
 and encoded, once, when they must be recorded.
@@ -26,7 +26,7 @@ from sparkmirror.offsets.sequence_ends import (
 
 _FIRST_RECORDS: Final = attrgetter("first.records")
 _MANY: Final = 64
-"""From here on arrays are faster."""
+"""The count of batches from which arrays are faster."""
 
 
 class _Taken(NamedTuple):
@@ -41,25 +41,25 @@ class _Taken(NamedTuple):
 
 
 class EndsAhead:
-    """Those behind what is acknowledged, and of what follows."""
+    """The sequence ends from the last acknowledged record on."""
 
     __slots__ = ("_encoded", "_epoch", "_far", "_is_stale", "_records", "_shift", "_taken")
 
     def __init__(self, start: SequenceEnd) -> None:
         self._encoded: list[EncodedEnds] = []
         self._taken: list[_Taken] = []
-        """What follows those."""
+        """The batches after those ends."""
         self._records = start.records
-        """How many were taken."""
+        """The count of records that were taken."""
         self._is_stale = False
         """Whether ends may be recorded that hold no more."""
         self._shift = self._epoch = self._far = 0
-        """What a batch must meet to need no end: see `take`."""
+        """A batch that continues these needs no end: see `take`."""
         self._begin(start)
 
     @property
     def taken(self) -> SequenceEnd:
-        """Behind the last batch that was taken."""
+        """The end of the last batch that was taken."""
         return SequenceEnd(self._records, self._records + self._shift, self._epoch)
 
     def take(self, batch: OutgoingBatch, epoch: int) -> bool:
@@ -78,7 +78,7 @@ class EndsAhead:
         return True
 
     def go_to(self, records: int, offset: int, epoch: int) -> None:
-        """What was taken behind so many records is dropped; the next one is at this offset."""
+        """Drop what was taken after so many records; the next record has this offset."""
         known = self.ends
         kept = [end for end in known if end.records < records]
         self._encoded = [EncodedEnds.of(columns_of(kept))] if kept else []
@@ -90,7 +90,7 @@ class EndsAhead:
         self._is_stale = self._is_stale or known != self.ends
 
     def acknowledged(self, records: int) -> None:
-        """So many records are acknowledged: most ends before the one that counts for them are dropped."""
+        """Drop most ends before the one that counts for so many acknowledged records."""
         at = bisect_right(self._encoded, records, key=_FIRST_RECORDS)
         del self._encoded[: at - 1]
 

@@ -29,7 +29,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """At least one record, by its offsets on both sides."""
+    """Consecutive records, at least one, by their offsets on both sides."""
 
     first_upstream: int
     first_downstream: int
@@ -60,11 +60,11 @@ class Run:
         )
 
     def is_before(self, later: "Run") -> bool:
-        """On both sides."""
+        """Whether it ends before the later one begins, on both sides."""
         return self.last_upstream < later.first_upstream and self.last_downstream < later.first_downstream
 
     def latest_for(self, upstream: int) -> int:
-        """Where a record up to the run's last one is on the target at the latest."""
+        """The last offset on the target that a record up to the run's last one can have."""
         return max(upstream + self.shift, self.first_downstream - 1)
 
     def touches(self, other: "Run") -> bool:
@@ -74,7 +74,7 @@ class Run:
         )
 
     def united(self, other: "Run") -> "Run":
-        """With one that it touches."""
+        """Join it with one that it touches."""
         first = min(self.first_upstream, other.first_upstream)
         count = max(self.last_upstream, other.last_upstream) - first + 1
         return Run(first, first + self.shift, count)
@@ -83,11 +83,11 @@ class Run:
         return Run(self.first_upstream, self.first_downstream, self.count + later.count)
 
     def until(self, upstream: int) -> "Run":
-        """Its part that ends with that record."""
+        """The part that ends with that record."""
         return Run(self.first_upstream, self.first_downstream, upstream - self.first_upstream + 1)
 
     def up_to(self, upstream: int, downstream: int) -> int:
-        """How many of its records end with that one; 1 if it's no record of this run."""
+        """The count of its records up to that one; 1 if it's no record of this run."""
         count = upstream - self.first_upstream + 1
         is_inside = 0 < count <= self.count and downstream == self.first_downstream + count - 1
         return count if is_inside else 1

@@ -117,7 +117,7 @@ class OffsetSyncQueue:
         return self._runs.get(source)
 
     def run_behind(self, sync: OffsetSync) -> int:
-        """How many records, counted back from the sync's own, have the same difference of offsets."""
+        """The count of records, back from the sync's own, that have the same difference of offsets."""
         run = self._runs.get(sync.topic_partition)
         return 1 if run is None else run.up_to(sync.upstream_offset, sync.downstream_offset)
 

@@ -25,11 +25,11 @@ _RECORDS: Final = attrgetter("records")
 Column = npt.NDArray[np.int64]
 
 _TEXTS: Final = np.array([f",{number}".encode() for number in range(1000)])
-"""Of small numbers: a compacted partition has hundreds of thousands of differences in a second."""
+"""Texts of small numbers: a compacted partition has hundreds of thousands of differences in a second."""
 
 
 class SequenceEnd(NamedTuple):
-    """Behind so many records of a producer epoch, `offset` is the source's next one.
+    """The source's next `offset` after so many records of a producer epoch.
 
     The records from here to the next end were read from the source in its leader epoch `epoch`.
     """
@@ -130,7 +130,7 @@ def join_ends(encoded: Sequence[EncodedEnds]) -> str:
 
 
 def decode_ends(encoded: Sequence[Sequence[int]]) -> tuple[SequenceEnd, ...]:
-    """From what `encode_ends` made, parsed."""
+    """Decode the parsed JSON of `encode_ends`."""
     return tuple(
         map(SequenceEnd._make, zip(*(accumulate(map(int, column)) for column in encoded), strict=True))
     )

@@ -18,7 +18,7 @@ BEFORE_HISTORY: Final = -1
 
 
 class Place(NamedTuple):
-    """Where a group continues, and how many offsets of the target it reads again at most.
+    """The offset where a group continues, and the most offsets of the target that it reads again.
 
     `behind_max` is 0 for an exact place, and None where nothing newer is known.
     """
@@ -39,7 +39,7 @@ class SyncHistory:
 
     @property
     def syncs(self) -> list[OffsetSync]:
-        """Those that are held, the newest first."""
+        """The syncs in the slots, the newest first."""
         slots = self._slots
         return [sync for at, sync in enumerate(slots) if at == 0 or sync is not slots[at - 1]]
 
@@ -66,7 +66,7 @@ class SyncHistory:
         self._runs.add(ending)
 
     def translate(self, upstream: int) -> int:
-        """Where on the target a group continues that reads this offset of the source next.
+        """The offset on the target where a group continues that reads this offset of the source next.
 
         Never behind Java, and never past a record that the group has not read. BEFORE_HISTORY for what is
         older than all that is known.

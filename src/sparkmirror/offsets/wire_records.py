@@ -53,7 +53,7 @@ class Checkpoint:
     upstream_offset: int
     downstream_offset: int
     metadata: str | None = None
-    """None is written, and read back, as the empty string."""
+    """The empty string on the wire if it is None, and read back as such."""
 
     def encode_key(self) -> bytes:
         topic, partition = self.topic_partition

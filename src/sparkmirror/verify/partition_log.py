@@ -51,7 +51,7 @@ class PartitionLog:
         side: str,
         mirrored: Mirrored | None = None,
     ) -> None:
-        """With `mirrored`, as a flow copies the partition."""
+        """`mirrored` changes what is read to what the flow copies of it."""
         self._reader = reader
         self._settings = settings
         self._partition = partition

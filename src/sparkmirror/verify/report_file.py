@@ -12,9 +12,9 @@ from typing import Any
 from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.verify.comparison import Comparison, Rules
-from sparkmirror.verify.plan import Offsets, merged
-from sparkmirror.verify.ranges import RangePlan, Sides
+from sparkmirror.verify.range_comparison import RangePlan, Sides
+from sparkmirror.verify.range_planning import Offsets, merged
+from sparkmirror.verify.rules_and_result import Comparison, Rules
 
 _FORMAT = 1
 

@@ -9,8 +9,8 @@ from xml.etree import ElementTree as ET
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.verified import Verified
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.plan import Offsets
+from sparkmirror.verify.range_planning import Offsets
+from sparkmirror.verify.rules_and_result import Comparison
 
 
 class State(StrEnum):
@@ -54,7 +54,7 @@ class PartitionVerdict:
 
     @property
     def problems(self) -> list[str]:
-        """As lines of text, differences first."""
+        """Lines of text, differences first."""
         found = self.comparison
         lines = [str(difference) for difference in found.differences]
         left = found.difference_count - len(found.differences)
@@ -97,7 +97,7 @@ def in_words(verdict: FlowVerdict) -> str:
 
 
 def verified(verdict: FlowVerdict, at: float) -> Mapping[TopicPartition, Verified]:
-    """What was compared, at that time in epoch seconds.
+    """Each compared partition with its result, at that time in epoch seconds.
 
     A partition that was empty is verified up to 0; one that is missing on the target is a difference.
     """

@@ -9,12 +9,12 @@ from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import VerifyLook
 from sparkmirror.mirror.verifying import Verifying
-from sparkmirror.verify.beside import ProcessBeside
-from sparkmirror.verify.comparison import Comparison, Difference
-from sparkmirror.verify.plan import Offsets
-from sparkmirror.verify.ranges import RangeOutcome
+from sparkmirror.verify.child_process import ComparisonProcess
+from sparkmirror.verify.range_comparison import RangeOutcome
+from sparkmirror.verify.range_planning import Offsets
+from sparkmirror.verify.rules_and_result import Comparison, Difference
 from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict
-from sparkmirror.verify.verification import Told
+from sparkmirror.verify.verification_run import ProgressDisplay
 from tests.support.waiting import await_value
 
 
@@ -56,7 +56,7 @@ class Bench:
         look = self.verifying.look()
         return look is not None and look.ended_at is not None
 
-    def _verify(self, told: Told) -> FlowVerdict:
+    def _verify(self, told: ProgressDisplay) -> FlowVerdict:
         with told.updates() as update:
             update("1 of 2 ranges")
         assert self.may_end.wait(30)
@@ -109,7 +109,7 @@ def test_a_result_that_is_not_kept_is_shown_all_the_same() -> None:
 
 
 def test_a_process_that_was_stopped_compares_nothing() -> None:
-    beside, outcomes = ProcessBeside(), list[RangeOutcome]()
+    beside, outcomes = ComparisonProcess(), list[RangeOutcome]()
     beside.compare([], outcomes.append)
     beside.stop()
     with pytest.raises(SparkmirrorError, match="it was stopped"):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.batches.record_batch import CONTROL, TRANSACTIONAL, FetchedBatch, iterate_batches
-from sparkmirror.verify.compare import Log, compare
-from sparkmirror.verify.comparison import Comparison, Rules
+from sparkmirror.verify.record_comparison import Log, compare
+from sparkmirror.verify.rules_and_result import Comparison, Rules
 from tests.memory.committed import committed
 from tests.memory.partition_log import PartitionLog
 from tests.support.batches import NOW_MS, Rec, decode, encode

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.verify.comparison import Comparison, Rules
+from sparkmirror.verify.rules_and_result import Comparison, Rules
 from sparkmirror.verify.verdict import PartitionVerdict, State
 from tests.memory.compaction import compact
 from tests.support.batches import NOW_MS, Rec

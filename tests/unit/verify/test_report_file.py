@@ -10,10 +10,10 @@ from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.verify.comparison import Comparison, Difference, Rules
-from sparkmirror.verify.plan import Offsets
-from sparkmirror.verify.ranges import RangePlan, Sides
+from sparkmirror.verify.range_comparison import RangePlan, Sides
+from sparkmirror.verify.range_planning import Offsets
 from sparkmirror.verify.report_file import PartitionReport, RangeReport, Report
+from sparkmirror.verify.rules_and_result import Comparison, Difference, Rules
 
 FLOW = "A->B"
 CONSUMER = ConsumerSettings(ConnectionSettings((("nowhere", 9092),)))

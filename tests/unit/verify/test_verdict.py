@@ -8,8 +8,8 @@ from rich.console import Console
 
 from sparkmirror.cli.commands.verify.table import print_table
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.verify.comparison import Comparison, Difference
-from sparkmirror.verify.plan import Offsets
+from sparkmirror.verify.range_planning import Offsets
+from sparkmirror.verify.rules_and_result import Comparison, Difference
 from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, in_words, to_json, to_junit, verified
 
 MISSING = Difference("missing", 7, None, "key 'k', value '\x00[red]'")

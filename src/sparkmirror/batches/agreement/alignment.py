@@ -39,9 +39,9 @@ class Gap(NamedTuple):
     """The records of each side between two places where they are equal."""
 
     missing: list[Record]
-    """From the source."""
+    """The records of the source."""
     extra: list[Record]
-    """From the target."""
+    """The records of the target."""
     is_whole: bool = True
     """False for a part of what follows after the last equal record."""
 
@@ -143,7 +143,7 @@ class Alignment:
         return False
 
     def _find_meeting(self) -> _Meeting | None:
-        """None when the sides have no equal records up to their ends."""
+        """Find the nearest place where both sides are equal again; None if there is none up to their ends."""
         source, target = self._source, self._target
         count = _LOOKAHEAD_MIN
         while True:

@@ -19,7 +19,7 @@ from sparkmirror.domain.errors import CorruptBatchError
 _OPENED_BYTES_MAX = 1 << 20
 """The most bytes of batches that are opened together."""
 _HELD_TIMES = 4
-"""How much of what is opened at a time is held, while records differ."""
+"""While records differ, so many times the bytes that are opened at a time are held."""
 
 
 class Span(NamedTuple):
@@ -34,7 +34,7 @@ class Span(NamedTuple):
 
 
 END = 1 << 62
-"""Behind every offset."""
+"""An offset greater than every other."""
 
 
 class GaveUpError(Exception):
@@ -44,7 +44,7 @@ class GaveUpError(Exception):
 class Record(NamedTuple):
     offset: int
     key: RecordKey
-    """What makes it equal to another record, not the record's own key."""
+    """The `RecordKey` by which records are compared, not the key of the record."""
     producer_id: int
 
     @property
@@ -178,7 +178,7 @@ class ComparedLog:
         return len(self.opened)
 
     def _pop_batches(self, count: int) -> list[FetchedBatch]:
-        """At least one, and as many as hold so many records, within `_OPENED_BYTES_MAX`."""
+        """Take at least one batch, and as many as hold so many records, within `_OPENED_BYTES_MAX`."""
         batches: list[FetchedBatch] = []
         size = 0
         while self.batch is not None and count > 0 and size < _OPENED_BYTES_MAX:

@@ -21,11 +21,10 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.session import Session
-from sparkmirror.verify.job import SETTINGS, verification_master, verify_ranges
-from sparkmirror.verify.keeping import keep
-from sparkmirror.verify.ranges import RangeOutcome, RangePlan
+from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan
+from sparkmirror.verify.spark_job import SETTINGS, verification_master, verify_ranges
 from sparkmirror.verify.verdict import FlowVerdict, State, to_json, to_junit
-from sparkmirror.verify.verification import Verification
+from sparkmirror.verify.verification_run import Verification, keep_verdict
 
 _EQUAL = 0
 _DIFFERENT = 1
@@ -151,7 +150,7 @@ def _keep(flows: Sequence[MirroringFlow], verdicts: Sequence[FlowVerdict], statu
     """A mirror of Java's has no events, and who compares may have no right to write: neither is an error."""
     for flow, verdict in zip(flows, verdicts, strict=True):
         try:
-            keep(flow.settings, flow.connector.name, verdict, time.time())
+            keep_verdict(flow.settings, flow.connector.name, verdict, time.time())
         except SparkmirrorError as error:
             status.print(f"The mirror's pages and metrics won't show this result: {error}")
 

@@ -4,7 +4,7 @@ from rich.console import Console
 
 from sparkmirror.cli.commands.demo.proof import print_proof
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.verify.comparison import Comparison, Difference
+from sparkmirror.verify.rules_and_result import Comparison, Difference
 from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict
 
 WRITTEN = {"orders": 1000, "payments": 500}

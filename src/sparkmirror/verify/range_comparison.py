@@ -9,9 +9,9 @@ from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
-from sparkmirror.verify.compare import Log, compare
-from sparkmirror.verify.comparison import Comparison, Rules
 from sparkmirror.verify.partition_log import Mirrored, PartitionLog, open_log
+from sparkmirror.verify.record_comparison import Log, compare
+from sparkmirror.verify.rules_and_result import Comparison, Rules
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Sides:
 
     @property
     def connections(self) -> frozenset[ConnectionSettings]:
-        """Those that a comparison brings along."""
+        """The connections that a comparison needs on an executor."""
         return frozenset({self.source.connection, self.target.connection})
 
     def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
@@ -58,7 +58,7 @@ class RangePlan:
 
     @property
     def size(self) -> int:
-        """In offsets of both sides."""
+        """The count of offsets to read on both sides."""
         source, target = self.source_span, self.target_span
         return max(0, source.end - source.first) + max(0, target.end - target.first)
 

@@ -10,10 +10,10 @@ from pyspark.accumulators import AccumulatorParam
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.spark.session import Session
-from sparkmirror.verify.ranges import RangeOutcome, RangePlan, outcome_of
+from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan, outcome_of
 
 SETTINGS = {"spark.task.maxFailures": "4"}
-"""For the session: a comparison that fails by a bug must end; copy jobs retry for ever."""
+"""Spark settings of the session: a comparison that fails by a bug must end; copy jobs retry for ever."""
 
 _GROUP = "verify"
 _SCHEMA = "nothing int"

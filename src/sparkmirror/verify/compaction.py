@@ -1,17 +1,21 @@
 """Decides which records one side may lack because its log cleaner (compaction) removed them.
 
 The cleaner keeps the last record of every key: a record that it has removed must be followed, on the same
-side, by a record of the same key.
+side, by a record of the same key. It leaves an offset without a record for each: where the offsets of a gap
+are complete, a record that only the other side has was never there.
 
 Pure.
 """
 
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from sparkmirror.batches.agreement.compared_log import ComparedLog, GaveUpError, Record, Span
 from sparkmirror.batches.record_batch import FetchedBatch
 from sparkmirror.batches.record_body import read_body, read_key
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
+from sparkmirror.verify.recent_records import RecentRecords
 
 _AWAITED_MAX = 1_000_000
 _OPENED_TOGETHER = 1_000
@@ -28,7 +32,7 @@ class Cleaner:
         return bool(self._awaiting)
 
     def may_have_removed(self, record: Record) -> bool:
-        """As far as is known yet, of a record that this side lacks."""
+        """Whether the cleaner may have removed this record, which the side lacks, as far as is known yet."""
         if not self.is_on:
             return False
         key, value, _ = read_body(record.body)
@@ -59,3 +63,31 @@ class Cleaner:
                 self.saw(body for _, body in side.opened.keys)
                 side.opened.drop(count)
         return list(self._awaiting.values())
+
+
+class Holes(NamedTuple):
+    """The count of records that a side may have had in a gap, and those that it has again after the gap."""
+
+    possible: int
+    repeated: Sequence[Record] = ()
+
+
+def holes(side: ComparedLog, recent: RecentRecords, own: Sequence[Record], others: Sequence[Record]) -> Holes:
+    """Count those of `others` that this side may have had in a gap, where it has only `own`.
+
+    The next record of the side is the first one after the gap. Where records repeat, the gap may as well be
+    further ahead: what ends it is equal to what comes before it.
+    """
+    if not others:
+        return Holes(0)
+    later, found, repeated = side.next_offset, -len(own), 0
+    sought = deque(record.key for record in others)
+    for offset, key in recent.records_before(own[0].offset if own else later):
+        found += later - offset - 1
+        if found >= len(others) or key != sought[-1]:
+            break
+        sought.rotate(1)
+        repeated, later = min(repeated + 1, len(others)), offset
+    else:
+        found = found + later - side.span.first if recent.is_whole else len(others)
+    return Holes(min(found, len(others)), others[len(others) - repeated :])

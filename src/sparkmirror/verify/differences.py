@@ -14,26 +14,26 @@ from sparkmirror.batches.agreement.compared_log import ComparedLog, GaveUpError,
 from sparkmirror.batches.agreement.equality import RecordKey
 from sparkmirror.batches.record_body import RecordBody, read_body
 from sparkmirror.batches.records import naming_offset
-from sparkmirror.verify.comparison import Difference, Rules
-from sparkmirror.verify.recent import Recent
+from sparkmirror.verify.recent_records import RecentRecords
+from sparkmirror.verify.rules_and_result import Difference, Rules
 
 MISSING, EXTRA, ORDER, OFFSET = "missing", "extra", "order", "offset"
 
 _DIFFERENCES_MAX = 1_000
 """The comparison of a partition ends at so many."""
 _FOREIGN_KEPT_MAX = 10_000
-"""So many are kept in case one turns out to be a copy that came too early."""
+"""Foreign records are kept, up to this count, in case one turns out to be a copy that came too early."""
 
 _SHOWN_BYTES = 40
-"""Of a key or a value in a preview."""
+"""The first bytes of a key or value, for a preview."""
 
 T = TypeVar("T")
 
 
 class Findings:
-    """The differences so far, and the count of `foreign` records, written by another producer."""
+    """Collects differences, and counts `foreign` records, written by another producer."""
 
-    def __init__(self, source: ComparedLog, recent: Recent, rules: Rules) -> None:
+    def __init__(self, source: ComparedLog, recent: RecentRecords, rules: Rules) -> None:
         """`recent` is of the source: it recognizes second copies."""
         self._source = source
         self._recent = recent
@@ -48,7 +48,7 @@ class Findings:
 
     @property
     def differences(self) -> list[Difference]:
-        """By offset."""
+        """All differences, ordered by offset."""
         missing = [
             Difference(MISSING, record.offset, None, preview(record))
             for records in self._missing.values()
@@ -232,7 +232,7 @@ def _shown(data: bytes | None) -> str:
 
 
 def _text(data: bytes) -> str:
-    """As a string if it's UTF-8, else as Python's bytes literal."""
+    """Quote UTF-8 as a string, anything else as Python's bytes literal."""
     try:
         text = data.decode()
     except UnicodeDecodeError:

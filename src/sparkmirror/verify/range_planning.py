@@ -15,8 +15,8 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.storage.positions import Position
-from sparkmirror.verify.comparison import Rules
-from sparkmirror.verify.ranges import RangePlan, Sides
+from sparkmirror.verify.range_comparison import RangePlan, Sides
+from sparkmirror.verify.rules_and_result import Rules
 
 RANGE_OFFSETS = 1_000_000
 

@@ -27,7 +27,7 @@ class Rules:
     target_end_is_known: bool = True
     """Whether the target's span ends with the copy of the source's last record, or somewhere behind it."""
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
-    """For the batches that are opened at a time: the flow's `batch.decompressed.bytes.max`."""
+    """The flow's `batch.decompressed.bytes.max`, for all batches that are opened at a time."""
     same_offsets: bool = False
     """Whether equal records must have equal offsets (`offsets.preserve`)."""
 

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from sparkmirror.batches.agreement.compared_log import Records, Span
 from sparkmirror.batches.agreement.equality import RecordKey
 from sparkmirror.batches.record_batch import FetchedBatch
-from sparkmirror.verify.comparison import Rules
+from sparkmirror.verify.rules_and_result import Rules
 
 _RECENT_RECORDS = 50_000
 _RECENT_BYTES = 16 << 20
 
 
-class Recent:
+class RecentRecords:
     """Batches in the order of the log. `is_whole` until the first one is dropped."""
 
     def __init__(self, span: Span, rules: Rules) -> None:

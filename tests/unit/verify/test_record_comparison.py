@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.batches.record_batch import HEADER_BYTES, build_batch
 from sparkmirror.domain.errors import CorruptBatchError
-from sparkmirror.verify.compare import Log, compare
-from sparkmirror.verify.comparison import Comparison, Rules
+from sparkmirror.verify.record_comparison import Log, compare
+from sparkmirror.verify.rules_and_result import Comparison, Rules
 from tests.support.batches import NOW_MS, Rec, fetched, in_batches
 
 OURS, THEIRS = 7, 9

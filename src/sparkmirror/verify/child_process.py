@@ -1,4 +1,4 @@
-"""Compares ranges in one process beside the caller's, at a low priority: a running mirror goes first."""
+"""Compares ranges in a child process with a low priority, so that a running mirror goes first."""
 
 import os
 import pickle
@@ -8,13 +8,13 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.verify.ranges import RangeOutcome, RangePlan, outcome_of
+from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan, outcome_of
 
 _NICE: Final = 10
 _STOPPED: Final = "it was stopped"
 
 
-class ProcessBeside:
+class ComparisonProcess:
     """`compare` blocks; `stop` ends it from another thread, and for good."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class ProcessBeside:
         """Call `on_outcome` once per range, in order. Raises SparkmirrorError when the process ends early."""
         if not plans:
             return
-        command = [sys.executable, "-m", "sparkmirror.verify.beside"]
+        command = [sys.executable, "-m", "sparkmirror.verify.child_process"]
         with subprocess.Popen(  # noqa: S603 - our own module
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
         ) as process:

@@ -22,8 +22,8 @@ from sparkmirror.storage.migrations import Migrations, read_migrations
 from sparkmirror.storage.positions import Position, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
 from sparkmirror.storage.promotions import Promotions
-from sparkmirror.verify.plan import MirroredPartition
-from sparkmirror.verify.ranges import Sides
+from sparkmirror.verify.range_comparison import Sides
+from sparkmirror.verify.range_planning import MirroredPartition
 
 
 class NotCompared(NamedTuple):
@@ -34,20 +34,22 @@ class NotCompared(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FlowContents:
+class FlowPartitions:
     sides: Sides
     mirrored: Sequence[MirroredPartition]
     gone: Sequence[NotCompared]
-    """With a position, and without a partition on the target: what was mirrored is missing there."""
+    """They have a position, and no partition on the target: what was mirrored is missing there."""
     not_begun: Sequence[NotCompared]
     """The flow has not copied anything of them."""
     empty: Sequence[CopyPartition]
-    """Without a position or without a partition on the target, and without a record to compare."""
+    """They lack a position or a partition on the target, and have no record to compare."""
     promoted: Sequence[NotCompared] = ()
     """Applications write them on the target."""
 
 
-def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPattern | None) -> FlowContents:
+def flow_partitions(
+    settings: FlowWorker, connector: SourceConfig, topics: JavaPattern | None
+) -> FlowPartitions:
     """Read both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
     flow = settings.flow
     consumer = connector.consumers[0]
@@ -97,7 +99,7 @@ def flow_contents(settings: FlowWorker, connector: SourceConfig, topics: JavaPat
         for left in plan.waiting
         if (last := positions.get(left.source)) is not None
     ]
-    return FlowContents(
+    return FlowPartitions(
         # Read after the positions: the producers of all records before them are recorded.
         replace(sides, left_out=_left_out(connector), provenance=provenance),
         mirrored,
@@ -145,7 +147,7 @@ def _positions(
 
 
 def _migrations(settings: FlowWorker, connector: SourceConfig) -> Migrations:
-    """Where offsets are not preserved, nothing need be read, and no right to it is needed."""
+    """Read the flow's migrations. Where offsets are not preserved, the right to read them is not needed."""
     owner = owner_of(settings.worker.offset_topic.name, connector.name)
     try:
         return read_migrations(settings.worker_client, settings.flow.source, owner)

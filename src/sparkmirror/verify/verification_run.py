@@ -1,31 +1,37 @@
 """Verifies flows: compares what they have mirrored, unless the report file holds it, and judges each flow.
 
-How ranges are compared is the caller's: by a Spark job, or here.
+The caller brings the function that compares ranges: `spark_job`, or `child_process`.
 """
 
+import os
+import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Final, Protocol
 
 from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.policies.java_regex import JavaPattern
-from sparkmirror.verify.comparison import Comparison
-from sparkmirror.verify.flow_contents import FlowContents, flow_contents
-from sparkmirror.verify.plan import plan_ranges
-from sparkmirror.verify.ranges import RangeOutcome, RangePlan
+from sparkmirror.storage.events import events_topic
+from sparkmirror.storage.verified import verified_events
+from sparkmirror.verify.flow_partitions import FlowPartitions, flow_partitions
+from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan
+from sparkmirror.verify.range_planning import plan_ranges
 from sparkmirror.verify.report_file import PartitionReport, RangeReport, Report
-from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict
+from sparkmirror.verify.rules_and_result import Comparison
+from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, in_words, verified
 
 _SAVE_EVERY_S: Final = 2.0
+_KEEP_TIMEOUT_S: Final = 5.0
 
 CompareRanges = Callable[[Sequence[RangePlan], Callable[[RangeOutcome], None]], None]
 """Passes on each range's outcome as soon as it is known."""
 
 
-class Told(Protocol):
+class ProgressDisplay(Protocol):
     """Shows how far a comparison is: lines that stay, and updates in between."""
 
     def print(self, text: str) -> object: ...
@@ -46,17 +52,17 @@ class Verification:
 
         `topics` selects by whole names on the source.
         """
-        self._contents = {str(on.flow): flow_contents(on, connector, topics) for on, connector in flows}
-        _require_something(self._contents.values())
-        self._report = Report(report_file, {name: each.sides for name, each in self._contents.items()})
-        self._partitions = {name: self._plan(name, each) for name, each in self._contents.items()}
+        self._flows = {str(on.flow): flow_partitions(on, connector, topics) for on, connector in flows}
+        _require_something(self._flows.values())
+        self._report = Report(report_file, {name: each.sides for name, each in self._flows.items()})
+        self._partitions = {name: self._plan(name, each) for name, each in self._flows.items()}
         self._report.save()
 
     @property
     def is_finished(self) -> bool:
         return not self._report.unfinished()
 
-    def compare(self, compare_ranges: CompareRanges, status: Told) -> None:
+    def compare(self, compare_ranges: CompareRanges, status: ProgressDisplay) -> None:
         """Compare once, and again where ranges that touch differ: then the boundary may be what is wrong."""
         self._compare(compare_ranges, status)
         if self._report.merge_differences():
@@ -65,22 +71,18 @@ class Verification:
             self._compare(compare_ranges, status)
 
     def verdicts(self) -> list[FlowVerdict]:
-        return [
-            _flow_verdict(name, content, self._partitions[name]) for name, content in self._contents.items()
-        ]
+        return [_flow_verdict(name, flow, self._partitions[name]) for name, flow in self._flows.items()]
 
-    def _plan(self, name: str, content: FlowContents) -> list[PartitionReport]:
+    def _plan(self, name: str, flow: FlowPartitions) -> list[PartitionReport]:
         """Each partition with its ranges in the report, and new ones for the records mirrored since."""
-        selected = [
-            self._report.select(name, each.plan.source, each.plan.target) for each in content.mirrored
-        ]
+        selected = [self._report.select(name, each.plan.source, each.plan.target) for each in flow.mirrored]
         by_source = {partition.source: partition for partition in selected}
-        mirrored = [each._replace(done=by_source[each.plan.source].end) for each in content.mirrored]
-        for plan in plan_ranges(content.sides, mirrored):
+        mirrored = [each._replace(done=by_source[each.plan.source].end) for each in flow.mirrored]
+        for plan in plan_ranges(flow.sides, mirrored):
             by_source[plan.source].ranges.append(RangeReport(plan))
         return selected
 
-    def _compare(self, compare_ranges: CompareRanges, status: Told) -> None:
+    def _compare(self, compare_ranges: CompareRanges, status: ProgressDisplay) -> None:
         ranges = self._report.unfinished()
         finished = records = 0
         saved_at = time.monotonic()
@@ -103,10 +105,10 @@ class Verification:
                 self._report.save()
 
 
-def _require_something(contents: Collection[FlowContents]) -> None:
-    if any(content.mirrored or content.gone or content.empty or content.promoted for content in contents):
+def _require_something(flows: Collection[FlowPartitions]) -> None:
+    if any(flow.mirrored or flow.gone or flow.empty or flow.promoted for flow in flows):
         return
-    not_begun = [left for content in contents for left in content.not_begun]
+    not_begun = [left for flow in flows for left in flow.not_begun]
     if not not_begun:
         raise SparkmirrorError("there is nothing to compare: no topic of the source is mirrored")
     raise SparkmirrorError(
@@ -115,22 +117,34 @@ def _require_something(contents: Collection[FlowContents]) -> None:
     )
 
 
-def _flow_verdict(name: str, content: FlowContents, compared: Sequence[PartitionReport]) -> FlowVerdict:
+def _flow_verdict(name: str, flow: FlowPartitions, compared: Sequence[PartitionReport]) -> FlowVerdict:
     verdicts = [
         PartitionVerdict(found.source, found.target, found.comparison, found.end, tuple(found.errors))
         for found in compared
     ]
-    verdicts += [PartitionVerdict(plan.source, plan.target, Comparison()) for plan in content.empty]
+    verdicts += [PartitionVerdict(plan.source, plan.target, Comparison()) for plan in flow.empty]
     verdicts += [
         PartitionVerdict(left.plan.source, left.plan.target, Comparison(gave_up=left.why))
-        for left in content.gone
+        for left in flow.gone
     ]
     verdicts += [
         PartitionVerdict(left.plan.source, left.plan.target, Comparison(), not_begun=left.why)
-        for left in content.not_begun
+        for left in flow.not_begun
     ]
     verdicts += [
         PartitionVerdict(left.plan.source, left.plan.target, Comparison(), promoted=left.why)
-        for left in content.promoted
+        for left in flow.promoted
     ]
     return FlowVerdict(name, sorted(verdicts, key=lambda verdict: verdict.source))
+
+
+def keep_verdict(on: FlowWorker, connector: str, verdict: FlowVerdict, at: float) -> None:
+    """Write the verdict to the flow's events topic, where the mirror's pages and metrics find it.
+
+    `at` is in epoch seconds. Creates no topic. Raises SparkmirrorError where it can't be written.
+    """
+    node = f"{socket.gethostname()}:{os.getpid()}"
+    events = verified_events(verified(verdict, at), in_words(verdict), connector, node)
+    with closing(TopicWriter(on.worker_client)) as writer:
+        records = [event.to_record() for event in events]
+        writer.write(events_topic(on.flow.source), records, timeout_s=_KEEP_TIMEOUT_S)

@@ -16,11 +16,10 @@ from sparkmirror.batches.agreement.alignment import Alignment, EqualBatches, Equ
 from sparkmirror.batches.agreement.compared_log import END, ComparedLog, GaveUpError, Record, Records, Span
 from sparkmirror.batches.agreement.equality import RecordKey
 from sparkmirror.batches.record_batch import FetchedBatch
-from sparkmirror.verify.cleaner import Cleaner
-from sparkmirror.verify.comparison import DIFFERENCES_SHOWN_MAX, Comparison, Rules
-from sparkmirror.verify.findings import Findings, are_nearly_equal
-from sparkmirror.verify.holes import Holes, holes
-from sparkmirror.verify.recent import Recent
+from sparkmirror.verify.compaction import Cleaner, Holes, holes
+from sparkmirror.verify.differences import Findings, are_nearly_equal
+from sparkmirror.verify.recent_records import RecentRecords
+from sparkmirror.verify.rules_and_result import DIFFERENCES_SHOWN_MAX, Comparison, Rules
 
 
 class Log(NamedTuple):
@@ -40,14 +39,14 @@ class Log(NamedTuple):
 
 def compare(source: Log, target: Log, rules: Rules) -> Comparison:
     """Raises CorruptBatchError for a batch that can't be opened."""
-    return _Comparing(source, target, rules).run()
+    return _RecordComparison(source, target, rules).run()
 
 
-class _Comparing:
+class _RecordComparison:
     def __init__(self, source: Log, target: Log, rules: Rules) -> None:
         self._rules = rules
-        self._source_recent = Recent(source.span, rules)
-        self._target_recent = Recent(target.span, rules)
+        self._source_recent = RecentRecords(source.span, rules)
+        self._target_recent = RecentRecords(target.span, rules)
         copies = target.batches
         if rules.target_is_compacted:
             copies = self._target_recent.keep(copies)
@@ -111,7 +110,10 @@ class _Comparing:
             cleaner.saw(body for _, body in keys)
 
     def _without_lost_beginning(self, gap: Gap) -> Gap:
-        """Only the side that begins earlier has records of its own there, unless a cleaner removed some."""
+        """Take records off the first gap that the other side lost at its beginning.
+
+        Only the side that begins earlier has such records, unless a cleaner removed some.
+        """
         if self._equal:
             return gap
         rules, altered = self._rules, _altered_at_end(gap)
@@ -135,7 +137,7 @@ class _Comparing:
         self._source_cleaner.saw(copy.body for copy in at_source.repeated)
 
     def _holes(self, gap: Gap) -> tuple[Holes, Holes]:
-        """Of the source and of the target, where their cleaners are on."""
+        """The holes that the cleaners of source and target may have left in this gap."""
         extra = gap.extra if self._source_cleaner.is_on else []
         missing = gap.missing if self._target_cleaner.is_on else []
         if not gap.is_whole:
@@ -173,6 +175,6 @@ def _opened(batches: Iterable[FetchedBatch], span: Span, rules: Rules) -> Compar
 
 
 def _altered_at_end(gap: Gap) -> int:
-    """How many of the last records of both sides are the same but for one part."""
+    """Count the last records of both sides that differ in one part only."""
     pairs = zip(reversed(gap.missing), reversed(gap.extra), strict=False)
     return sum(1 for _ in takewhile(lambda pair: are_nearly_equal(*pair), pairs))
