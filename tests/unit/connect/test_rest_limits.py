@@ -220,14 +220,15 @@ def logged_in(mechanism: str) -> dict[str, str]:
     }
 
 
-PLANTED = ("geheim:99999,geheim[", "geheim[=5")
-
-
-@pytest.mark.parametrize(
-    ("written", "mechanism"), [("${env:PLANTED}", "PLAIN"), ("a${env:PLANTED}(", "OAUTHBEARER")]
-)
-@pytest.mark.parametrize("text", PLANTED)
 @pytest.mark.parametrize("connector", sorted(CONNECTORS))
+@pytest.mark.parametrize("text", ["geheim:99999,geheim[", "geheim[=5"], ids=["servers", "name"])
+@pytest.mark.parametrize(
+    ("written", "mechanism"),
+    [
+        pytest.param("${env:PLANTED}", "PLAIN", id="alone"),
+        pytest.param("a${env:PLANTED}(", "OAUTHBEARER", id="within"),
+    ],
+)
 def test_no_error_holds_what_a_placeholder_stands_for(
     connector: str, text: str, written: str, mechanism: str
 ) -> None:

@@ -211,9 +211,11 @@ def said_of(worker: Properties, environment: Mapping[str, str]) -> tuple[bool, s
 
 
 @pytest.mark.parametrize(
-    "text", ["geheim:99999,geheim[", "geheim[=5", "http://geheim:99999/", "https://geheim:1"]
+    "text",
+    ["geheim:99999,geheim[", "geheim[=5", "http://geheim:99999/", "https://geheim:1"],
+    ids=["servers", "name", "http", "https"],
 )
-@pytest.mark.parametrize("written", ["${env:PLANTED}", "a${env:PLANTED}("])
+@pytest.mark.parametrize("written", ["${env:PLANTED}", "a${env:PLANTED}("], ids=["alone", "within"])
 def test_nothing_that_is_said_holds_what_a_placeholder_stands_for(text: str, written: str) -> None:
     file = GOOD | {
         "config.providers": "env",
