@@ -33,6 +33,7 @@ GROUPS: Final = {
 """Fixtures that are costly to set up and to keep, and the group of the tests that share them."""
 ORDER: Final = ("system", "faults", "contract", "spark", "unit")
 """Folders, those with the longest tests first, so that only short tests are left for the end."""
+ID_MAX: Final = 60
 
 _SHARED_PAIR: Final = pytest.StashKey[SharedPair]()
 _ENDING: Final = pytest.StashKey[list[str]]()
@@ -67,6 +68,13 @@ def pytest_configure_node(node: object) -> None:
 def pytest_unconfigure(config: pytest.Config) -> None:
     if _SHARED_PAIR in config.stash:
         config.stash[_SHARED_PAIR].close()
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Shorten long values, which would be a part of their test's name."""
+    if isinstance(val, str | bytes) and len(val) > ID_MAX:
+        return f"{val[:ID_MAX]!r} and {len(val) - ID_MAX} more"
+    return None
 
 
 @pytest.hookimpl(wrapper=True)  # xdist reads the groups in the same hook, and pytest sorts by parameters

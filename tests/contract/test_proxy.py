@@ -10,6 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.support.proxy import HOST, Address, Api, Disruption, Moment, Proxy, proxied
+from tests.support.waiting import patience
 
 PATIENCE_S = 10.0
 
@@ -162,10 +163,10 @@ def test_delays_do_not_reduce_the_bandwidth(client: Client, proxy: Proxy) -> Non
     assert [client.receive() for _ in numbers] == [(number, body) for number in numbers]
     took = time.monotonic() - began
     # Without pipelining they would take 6 s.
-    assert 0.3 <= took < 3
+    assert 0.3 <= took < 3 * patience()
     figures = proxy.figures
-    assert figures.produce_requests_peak == 20
-    assert figures.produce_bytes_peak == 20 * (len(body) + 12)
+    assert 1 < figures.produce_requests_peak <= 20  # all of them, where the client gets its core at once
+    assert figures.produce_bytes_peak == figures.produce_requests_peak * (len(body) + 12)
 
 
 def test_throttle_limits_each_direction(client: Client, proxy: Proxy) -> None:

@@ -15,7 +15,7 @@ from sparkmirror.domain.ids import TopicPartition
 from tests.support.broker_data import append, create_topic, end_offsets, keyed, latest, numbered
 from tests.support.mirror import START_TIMEOUT_S, Mirror, running_mirror
 from tests.support.progress import await_caught_up
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 from tests.system.dual_run import Sides, position_key
 
 COPYING: Final = {"stopped": (), "orphaned": (), "jvmless": ("--log-format", "json")}
@@ -72,8 +72,8 @@ def test_second_signal_ends_the_mirror_at_once(mirrors: dict[str, Mirror]) -> No
     # Both are sent before the first is handled; Python handles pending signals by number.
     mirror.send(signal.SIGTERM)
     mirror.send(signal.SIGINT)
-    assert mirror.wait(timeout_s=5) in {128 + signal.SIGTERM, 128 + signal.SIGINT}
-    assert time.monotonic() - began < 1
+    assert mirror.wait(timeout_s=5 * patience()) in {128 + signal.SIGTERM, 128 + signal.SIGINT}
+    assert time.monotonic() - began < patience()
     mirror.assert_nothing_left(GONE_WITHIN_S)
 
 
@@ -97,7 +97,7 @@ def test_signal_during_the_start_leaves_no_process(sides: Sides, tmp_path: Path)
 def test_killed_driver_leaves_no_process(mirrors: dict[str, Mirror]) -> None:
     mirror = mirrors["orphaned"]
     mirror.send(signal.SIGKILL)
-    assert mirror.wait(timeout_s=5) == -signal.SIGKILL
+    assert mirror.wait(timeout_s=5 * patience()) == -signal.SIGKILL
     mirror.assert_nothing_left(GONE_WITHIN_S)
 
 

@@ -190,7 +190,7 @@ for codec in sys.argv[1:]:
 """
 
 
-def test_data_beyond_the_limit_takes_no_more_memory_than_the_limit(tmp_path: Path) -> None:
+def test_data_beyond_the_limit_takes_a_fraction_of_its_size_in_memory(tmp_path: Path) -> None:
     """In a process of its own: the most that it had in memory."""
     plain, arguments = bytes(300 << 20), []
     for number, (codec, compress) in enumerate(FRAMES.values()):

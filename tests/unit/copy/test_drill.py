@@ -13,7 +13,7 @@ import pytest
 from tests.memory.drill.__main__ import report
 from tests.memory.drill.run import Drill, Result
 from tests.memory.drill.shapes import Scenario, scenario_of, shape_of
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 RUNS: Final = 60
 PRESERVED_RUNS: Final = 20
@@ -76,8 +76,8 @@ def test_an_interrupt_ends_all_processes() -> None:
         await_value(lambda: len(psutil.Process(drill.pid).children()) == 2, END_S, lambda: "no processes")
         processes = psutil.Process(drill.pid).children()
         os.killpg(drill.pid, signal.SIGINT)
-        assert drill.wait(END_S) == 130
-        assert psutil.wait_procs(processes, END_S)[1] == []
+        assert drill.wait(END_S * patience()) == 130
+        assert psutil.wait_procs(processes, END_S * patience())[1] == []
     finally:
         if drill.poll() is None:
             os.killpg(drill.pid, signal.SIGKILL)

@@ -257,7 +257,8 @@ def test_other_threads_run_while_a_match_takes_long() -> None:
         before = time.perf_counter()
         matching.join(0.001)
         pauses.append(time.perf_counter() - before)
-    assert len(pauses) > 10, "the match held the interpreter's lock"
+    # One or two if the match holds it all the time, more than a hundred on a quiet machine.
+    assert len(pauses) > 3, "the match held the interpreter's lock"
 
 
 @pytest.mark.parametrize(
