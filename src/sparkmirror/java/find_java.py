@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 from sparkmirror.domain.errors import JavaMissingError
@@ -98,13 +99,19 @@ def _candidates(environ: Mapping[str, str]) -> Iterator[str]:
 def _version_of(executable: str) -> int | str:
     """Return its version, or a description of its failure."""
     try:
-        shown = subprocess.run(  # noqa: S603 - the user's own Java
-            [executable, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False
-        )
+        return _printed_version(executable, Path(executable).stat().st_mtime_ns)
     except OSError as error:
         return f"does not run ({error.strerror})"
     except subprocess.TimeoutExpired:
         return f"does not print its version within {_VERSION_TIMEOUT_S} s"
+
+
+@lru_cache
+def _printed_version(executable: str, _written_at: int) -> int | str:
+    """Start this Java, once in a process. Raises OSError, TimeoutExpired."""
+    shown = subprocess.run(  # noqa: S603 - the user's own Java
+        [executable, "-version"], capture_output=True, text=True, timeout=_VERSION_TIMEOUT_S, check=False
+    )
     output = shown.stderr + shown.stdout
     return (
         parse_version(output)

@@ -1,3 +1,4 @@
+import os
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,18 @@ def test_java_home_comes_before_path(tmp_path: Path) -> None:
     on_path = fake_java(tmp_path / "path", "17.0.1")
     environ = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(on_path.parent)}
     assert find_java(environ, DEBIAN_12) == Java(str(at_home), 21)
+
+
+def test_a_java_is_started_once_until_another_is_installed_in_its_place(tmp_path: Path) -> None:
+    java = fake_java(tmp_path, "17.0.1")
+    with java.open("a") as script:
+        script.write(f"echo started >> {tmp_path}/starts\n")
+    environ = {"JAVA_HOME": str(tmp_path)}
+    assert [find_java(environ, DEBIAN_12).version for _ in range(2)] == [17, 17]
+    assert (tmp_path / "starts").read_text() == "started\n"
+    java.write_text(java.read_text().replace("17.0.1", "21.0.1"))
+    os.utime(java, ns=(0, 1))
+    assert find_java(environ, DEBIAN_12).version == 21
 
 
 def test_old_java_home_is_skipped_for_path(tmp_path: Path) -> None:
