@@ -17,11 +17,11 @@ from bench.results import Pairing, PairRun
 from bench.sides import TARGET_ALIAS, Side, properties
 from bench.workloads import PARTITIONS
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.connectors.flow_settings import FlowSettings
-from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
+from sparkmirror.settings.configured import ConfiguredFlow
+from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.progress import progress_topic
 
@@ -84,7 +84,7 @@ def planned(
         bed.clean()
 
 
-def _plan(flow: FlowSettings, topic: str, target_topic: str, partitions: int) -> TaskPlan:
+def _plan(flow: ConfiguredFlow, topic: str, target_topic: str, partitions: int) -> TaskPlan:
     """Without offset syncs: their topic is the connector's to create, and there is none here."""
     assert flow.source is not None
     preserves = preserves_offsets(flow.source.settings)(topic)

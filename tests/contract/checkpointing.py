@@ -6,8 +6,8 @@ from typing import Final
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
+from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 from tests.support.any_cluster import AnyCluster
 from tests.support.mirror import REPLICATION
 
@@ -16,7 +16,7 @@ _STOP_TIMEOUT_S: Final = 20.0
 
 def flow_between(
     source: tuple[str, AnyCluster], target: tuple[str, AnyCluster], properties: Mapping[str, str]
-) -> FlowSettings:
+) -> ConfiguredFlow:
     """Two clusters, each with its alias."""
     clusters = dict([source, target])
     settings = {
@@ -29,7 +29,7 @@ def flow_between(
         **properties,
     }
     flows = MirrorMakerConfig(Properties(settings)).flows()
-    return flow_settings(next(flow for flow in flows if flow.flow.source == source[0]))
+    return configured_flow(next(flow for flow in flows if flow.flow.source == source[0]))
 
 
 @contextmanager

@@ -12,10 +12,6 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import SourceConfig, flow_settings
-from sparkmirror.connectors.internal_topics import ensure_topics, topics_on_target
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.accounts import (
     CLIENT_ID,
     IP,
@@ -36,12 +32,19 @@ from sparkmirror.domain.acls import (
 )
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError
 from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin
+from sparkmirror.settings.configured import ConfiguredSource, configured_flow
+from sparkmirror.settings.internal_topics import topics_on_target
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.storage.synced_acls import read_claims, synced_acls_topic
+from sparkmirror.storage.topic_creation import (
+    ensure_topics,
+)
 from tests.support.broker_data import create_topic
 from tests.support.connections import connection
 from tests.support.waiting import await_value
@@ -87,7 +90,7 @@ class SyncedFlow:
             **more,
         }
         (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
-        self._flow = flow_settings(config)
+        self._flow = configured_flow(config)
         self.admins = self.opened()
         claims = synced_acls_topic(self.settings.flow.source)
         own = topics_on_target(self._flow, self.connector)
@@ -97,7 +100,7 @@ class SyncedFlow:
         return kind(self._flow.flow, self.connector)
 
     @property
-    def connector(self) -> SourceConfig:
+    def connector(self) -> ConfiguredSource:
         assert self._flow.source is not None
         return self._flow.source
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnBadBatch
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import DEAD_LETTERS, Bench, ProgressReports, remote, running
 from tests.memory.server import MemoryServer

@@ -9,9 +9,9 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.configured import configured_flow
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
@@ -35,7 +35,7 @@ def sync(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
         "emit.heartbeats.enabled": "false",
     }
     (flow,) = MirrorMakerConfig(Properties(properties), {}).flows()
-    connector = flow_settings(flow).source
+    connector = configured_flow(flow).source
     assert connector is not None
     create_topic(source_cluster.bootstrap_servers, TOPIC, config={"retention.ms": "86400001"})
     create_topic(target_cluster.bootstrap_servers, COPY, config={"segment.ms": "86400002"})

@@ -6,10 +6,10 @@ from functools import partial
 
 import pytest
 
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.support.broker_data import append, create_topic, delete_records, delete_topic, numbered

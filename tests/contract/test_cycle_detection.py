@@ -9,8 +9,6 @@ import pytest
 
 from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
@@ -19,6 +17,8 @@ from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Wanted
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC, WriterDirectory
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader

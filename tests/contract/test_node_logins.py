@@ -9,10 +9,10 @@ import pytest
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.kafka.groups.worker_group import GroupOptions, WorkerGroup
 from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows
+from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 from tests.support.secured_broker import SecuredBroker, add_scram_users, login
 from tests.support.waiting import await_value
 
@@ -60,10 +60,10 @@ def test_why_a_shared_flow_runs_nowhere_is_told_once(
     written["B.bootstrap.servers"] = f"{HOST}:{secured.ports['LOGIN']}"
     (flow,) = [flow for flow in MirrorMakerConfig(Properties(written), {}).flows() if flow.flow.target == "B"]
 
-    def make(_: FlowSettings) -> FlowRun:
+    def make(_: ConfiguredFlow) -> FlowRun:
         raise AssertionError
 
-    shared = SharedFlows([flow_settings(flow)], make)
+    shared = SharedFlows([configured_flow(flow)], make)
     shared.start()
     try:
 

@@ -9,7 +9,6 @@ import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Round, Wanted
@@ -17,6 +16,7 @@ from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.wire import fetch
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
+from sparkmirror.periodic.flow_log import flow_log
 from tests.support.batches import NOW_MS
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.connections import connection

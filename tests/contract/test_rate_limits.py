@@ -10,10 +10,10 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.settings.configured import configured_flow
 from sparkmirror.storage.progress import FlowLimits, parse
 from tests.support.broker_data import admin, create_topic, records, topics
 from tests.support.waiting import await_value
@@ -34,7 +34,7 @@ def running(cluster: LocalCluster, source: str, more: Mapping[str, str]) -> Iter
         **more,
     }
     (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
-    settings = flow_settings(config)
+    settings = configured_flow(config)
     assert settings.source is not None
     current = RateLimitUpdates(settings, settings.source)
     current.thread.start()

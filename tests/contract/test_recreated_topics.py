@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.support.broker_data import Keyed, append, create_topic, delete_topic, numbered

@@ -11,19 +11,22 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flow_settings
-from sparkmirror.connectors.internal_topics import COMPACTED, ensure_topics
-from sparkmirror.connectors.source import remote_topic
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, configured_flow
+from sparkmirror.settings.source import remote_topic
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync, read_missed
 from sparkmirror.setup.topic_deletes import DeleteTopic
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import progress_topic
+from sparkmirror.storage.topic_creation import (
+    COMPACTED,
+    ensure_topics,
+)
 from tests.contract.event_loop import WAIT_S
 from tests.support.broker_data import append, keyed, numbered, topics
 from tests.support.waiting import await_value
@@ -46,8 +49,8 @@ class Clock:
 class SyncedFlow:
     """A flow L->target and its topic sync, which `restart` replaces by a new one."""
 
-    settings: FlowSettings
-    connector: SourceConfig
+    settings: ConfiguredFlow
+    connector: ConfiguredSource
     admins: FlowAdmins
     clock: Clock = field(default_factory=Clock)
 
@@ -145,7 +148,7 @@ def synced_flow(
     config = next(
         flow for flow in MirrorMakerConfig(Properties(properties), {}).flows() if flow.flow.source == alias
     )
-    settings = flow_settings(config)
+    settings = configured_flow(config)
     assert settings.source is not None
     admins = FlowAdmins(settings.flow, settings.source)
     own = [settings.worker.offset_topic.name, progress_topic(settings.flow.source)]

@@ -16,7 +16,6 @@ import pytest
 from sparkmirror.batches.record_batch import CONTROL, TRANSACTIONAL
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
@@ -25,6 +24,7 @@ from sparkmirror.domain.incidents import OnBadBatch, Reactions
 from sparkmirror.kafka.data.partition_offsets import LATEST, require_offsets
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.transactions.transaction_runs import fence
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from tests.contract.copying import (
     ATTEMPTS,

@@ -7,12 +7,12 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
 from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, ProgressReports, running

@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sparkmirror.batches.provenance_header import HEADER
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, Reactions
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from tests.memory.checked_flow import ATTEMPTS, POSITIONS, PROGRESS, SYNCS, CheckedFlow, Ends
 from tests.memory.cluster import MemoryCluster

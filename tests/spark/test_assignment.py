@@ -11,11 +11,11 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.reassignment import ReassignmentPolicy
 from sparkmirror.mirror.source_connector import SourceConnector
+from sparkmirror.settings.configured import configured_flow
 from sparkmirror.spark.session import Session
 from tests.spark.running_job import WAIT_S, JobTestbed
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
@@ -50,7 +50,7 @@ def running_source(testbed: JobTestbed) -> Iterator[None]:
         **REPLICATION,
     }
     (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
-    settings = flow_settings(config)
+    settings = configured_flow(config)
     assert settings.source is not None
     session: Future[Session] = Future()
     session.set_result(testbed.session)

@@ -1,10 +1,10 @@
 import pytest
 
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import DefaultReplicationPolicy
+from sparkmirror.settings.source import MirrorSourceSettings
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ from sparkmirror import __version__
 from sparkmirror.connect.rest.app import ConnectApp, metrics_app, mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
-from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
+from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.plans import plans_of
 from sparkmirror.view.making import Node
@@ -54,7 +54,7 @@ class Shown(Protocol):
 
 
 def serve_pages(
-    mirror: Shown, metrics: Metrics, at: Address, flows: Sequence[FlowSettings] = ()
+    mirror: Shown, metrics: Metrics, at: Address, flows: Sequence[ConfiguredFlow] = ()
 ) -> RestServer:
     """Until the process ends, or the server is stopped. Raises SparkmirrorError for an unusable address."""
     settings = RestSettings(listeners=(at.listener,))

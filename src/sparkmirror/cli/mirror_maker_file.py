@@ -14,10 +14,10 @@ from sparkmirror.config.known_keys import UnknownKey
 from sparkmirror.config.metrics_options import MetricsOptions
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties, read_text
-from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
-from sparkmirror.connectors.rings import RingFlow, check_rings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 from sparkmirror.java.find_java import find_java
+from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
+from sparkmirror.settings.rings import RingFlow, check_rings
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +25,7 @@ _log = logging.getLogger(__name__)
 class MirrorMakerFile(NamedTuple):
     """`spark` holds the file's `spark.*`; `config` is what it says, also of flows that are not to run."""
 
-    flows: list[FlowSettings]
+    flows: list[ConfiguredFlow]
     spark: dict[str, str]
     config: MirrorMakerConfig
 
@@ -53,7 +53,7 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
         _log.log(logging.WARNING if remark.left_out else logging.INFO, "%s: %s", file, remark)
     try:
         config = MirrorMakerConfig(properties)
-        flows = [flow_settings(flow) for flow in config.flows(into_clusters)]
+        flows = [configured_flow(flow) for flow in config.flows(into_clusters)]
         _check_rings(config, flows)
         spark = dict(config.spark_properties())
         return MirrorMakerFile(flows, spark, config)
@@ -61,12 +61,12 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
         raise SparkmirrorError(f"{file}: {error}") from error
 
 
-def _check_rings(config: MirrorMakerConfig, flows: Sequence[FlowSettings]) -> None:
+def _check_rings(config: MirrorMakerConfig, flows: Sequence[ConfiguredFlow]) -> None:
     """Also with the file's other flows, which run elsewhere: their errors are reported there."""
     every = {flow.flow: flow for flow in flows}
     with suppress(ConfigError):
         every.update(
-            (other.flow, flow_settings(other)) for other in config.flows() if other.flow not in every
+            (other.flow, configured_flow(other)) for other in config.flows() if other.flow not in every
         )
     sources = [flow.source for flow in every.values() if flow.source is not None]
     check_rings([RingFlow(source.settings, source.writes_producer_ids) for source in sources])

@@ -11,9 +11,9 @@ from rich.console import Console
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, require_clusters
-from sparkmirror.connectors.flow_settings import FlowSettings, MirroringFlow
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
+from sparkmirror.settings.configured import ConfiguredFlow, MirroringFlow
 
 WRONG_USAGE: Final = 2
 
@@ -27,7 +27,7 @@ def add_flow_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def mirroring_flows(
-    file: Path, flows: Iterable[FlowSettings], wanted: Sequence[str] | None = None
+    file: Path, flows: Iterable[ConfiguredFlow], wanted: Sequence[str] | None = None
 ) -> list[MirroringFlow]:
     """Without flows that only emit heartbeats. Raises SparkmirrorError if none is left, or one is unknown."""
     found = [MirroringFlow(flow, flow.source) for flow in flows if flow.source is not None]

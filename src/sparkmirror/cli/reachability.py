@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from typing import Final
 
-from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.settings.configured import ConfiguredFlow
 
 _TIMEOUT_S: Final = 4.0
 _ADDRESS_TIMEOUT_S: Final = 1.0
@@ -51,7 +51,7 @@ def silent_clusters(
     return {alias: error for alias, error in found.items() if error is not None}
 
 
-def clusters_of(flows: Iterable[FlowSettings]) -> Iterator[ConnectionSettings]:
+def clusters_of(flows: Iterable[ConfiguredFlow]) -> Iterator[ConnectionSettings]:
     """A flow that only emits heartbeats writes to its target, and reads nothing."""
     for flow in flows:
         if flow.source is None:

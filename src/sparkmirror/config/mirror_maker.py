@@ -48,7 +48,7 @@ _EMIT_HEARTBEATS = "emit.heartbeats.enabled"
 
 
 @dataclass(frozen=True, slots=True)
-class FlowConfig:
+class FlowProperties:
     """One flow with all properties resolved, ready to be started."""
 
     flow: Flow
@@ -68,7 +68,7 @@ class MirrorMakerConfig:
         self.clusters = tuple(map(Alias, own.strings("clusters")))
         self.internal_rest = own.boolean("dedicated.mode.enable.internal.rest")
 
-    def flows(self, only_targets: Collection[str] | None = None) -> tuple[FlowConfig, ...]:
+    def flows(self, only_targets: Collection[str] | None = None) -> tuple[FlowProperties, ...]:
         """The flows to run, with the properties of their worker and connectors.
 
         Raises ConfigError as `running` does, and for a cluster without bootstrap servers.
@@ -161,13 +161,13 @@ class MirrorMakerConfig:
         key = f"{flow}.enabled"
         return _parse_boolean(self.resolve(self._properties.only((key,))).get(key, "false"))
 
-    def _flow_config(self, flow: Flow) -> FlowConfig:
+    def _flow_config(self, flow: Flow) -> FlowProperties:
         for alias in flow:
             if not self.cluster_properties(alias).get("bootstrap.servers", "").strip(JAVA_WHITESPACE):
                 raise ConfigError(
                     f"{alias}.bootstrap.servers", None, f"is missing, and the flow {flow} needs it"
                 )
-        return FlowConfig(
+        return FlowProperties(
             flow=flow,
             worker=self.worker_properties(flow),
             source=self.resolve(self.connector_properties(flow, SOURCE_CONNECTOR)),

@@ -7,11 +7,11 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.config.worker_settings import WorkerSettings
 from sparkmirror.connect.rest_limits import allowed_folders
-from sparkmirror.connectors.connector_settings import mirror_source_enabled
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig, source_config
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Flow
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker, configured_source
+from sparkmirror.settings.parsing import mirror_source_enabled
 
 
 class ConnectorSettings:
@@ -28,7 +28,7 @@ class ConnectorSettings:
         written = Properties(config).confined(allowed_folders(self.worker))
         return resolved(written, self._providers)
 
-    def source(self, config: ConnectorConfig) -> tuple[FlowWorker, SourceConfig]:
+    def source(self, config: ConnectorConfig) -> tuple[FlowWorker, ConfiguredSource]:
         """Parse a MirrorSourceConnector's config. Raises ConfigError for other classes and bad values."""
         connector = self.resolved(config)
         if connector_kind(connector) != "MirrorSource":
@@ -37,7 +37,7 @@ class ConnectorSettings:
             )
         if not mirror_source_enabled(connector):
             raise ConfigError("enabled", "false", "lets the connector do nothing")
-        source = source_config(connector, self.worker, self._settings)
+        source = configured_source(connector, self.worker, self._settings)
         return self.on(source.settings.flow), source
 
     def on(self, flow: Flow) -> FlowWorker:

@@ -8,12 +8,12 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_settings import WorkerSettings
 from sparkmirror.connect.connector_configs import ConnectorSettings, connector_kind
 from sparkmirror.connect.rest_limits import require_allowed
-from sparkmirror.connectors.connector_settings import mirror_source_enabled
-from sparkmirror.connectors.flow_settings import checkpoint_config, heartbeat_config
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, IdleRun, SourceRun
 from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_planning import plan_source
+from sparkmirror.settings.configured import configured_checkpoint, configured_heartbeat
+from sparkmirror.settings.parsing import mirror_source_enabled
 from sparkmirror.spark.session import Session
 
 
@@ -40,12 +40,12 @@ class ConnectorFactory:
             case "MirrorSource":
                 return self._source(connector, config)
             case "MirrorCheckpoint":
-                checkpoint = checkpoint_config(connector, self._read.worker)
+                checkpoint = configured_checkpoint(connector, self._read.worker)
                 if checkpoint is None:
                     return IdleRun
                 return partial(CheckpointRun, self._read.on(checkpoint.settings.flow), checkpoint)
             case "MirrorHeartbeat":
-                heartbeat = heartbeat_config(connector)
+                heartbeat = configured_heartbeat(connector)
                 return partial(HeartbeatRun, self._read.on(heartbeat.settings.flow), heartbeat)
             case _:
                 raise connector.error("connector.class", "is none of MirrorMaker's connectors")

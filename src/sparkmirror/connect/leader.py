@@ -16,7 +16,6 @@ from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.validation import KAFKA_VERSION
-from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
@@ -24,6 +23,7 @@ from sparkmirror.metrics.looks import ConnectorKind, ConnectorLook, StandingLook
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.connector_runs import ConnectorRun
 from sparkmirror.mirror.verifying import Verifying
+from sparkmirror.periodic.jobs import start_all, stop_all
 
 _log = logging.getLogger(__name__)
 

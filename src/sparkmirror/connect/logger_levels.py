@@ -8,9 +8,19 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.connect import ConnectError
-from sparkmirror.domain.log_levels import level_name, level_number
 
 ROOT: Final = "root"
+_NUMBERS: Final[Mapping[str, int]] = {
+    "ALL": 1,
+    "TRACE": 5,
+    "DEBUG": 10,
+    "INFO": 20,
+    "WARN": 30,
+    "ERROR": 40,
+    "FATAL": 50,
+    "OFF": 100,
+}
+"""From the most verbose; 0 would mean the level of a logger's parent."""
 _NAME_MAX: Final = 255
 """Characters; Python keeps an entry for each dot of a name."""
 MADE_MAX: Final = 500
@@ -90,3 +100,17 @@ def _below(namespace: str) -> list[logging.Logger]:
         return [_root(), *_loggers().values()]
     top = logging.getLogger(namespace)
     return [top, *(known for name, known in _loggers().items() if name.startswith(f"{namespace}."))]
+
+
+def is_level(text: str) -> bool:
+    return text.upper() in _NUMBERS
+
+
+def level_number(text: str) -> int:
+    """A level's number, by its name in any case. Raises KeyError for what is none."""
+    return _NUMBERS[text.upper()]
+
+
+def level_name(number: int) -> str:
+    """The level with the same threshold as this number."""
+    return next((name for name, of_level in _NUMBERS.items() if number <= of_level), "OFF")

@@ -21,8 +21,6 @@ from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.topics.topic_checks import check_connect_topics
 from sparkmirror.connect.worker_file import WorkerFile
-from sparkmirror.connectors.internal_topics import ensure_topics
-from sparkmirror.connectors.periodic import persist
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.connect import ConnectError, NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
@@ -33,8 +31,12 @@ from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.groups.worker_group import WorkerGroup
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
+from sparkmirror.periodic.jobs import persist
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
+from sparkmirror.storage.topic_creation import (
+    ensure_topics,
+)
 
 _log = logging.getLogger(__name__)
 

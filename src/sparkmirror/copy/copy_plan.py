@@ -8,10 +8,10 @@ Pure.
 
 from dataclasses import dataclass, replace
 
-from sparkmirror.connectors.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.policies.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
+from sparkmirror.settings.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.storage.progress import Driver
 
 

@@ -6,15 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connectors.checkpoint import counterparts, is_followed, named_groups, news_of
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowWorker
-from sparkmirror.connectors.internal_topics import (
-    OwnTopicCreation,
-    checkpoints_topic,
-    creating_again,
-)
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
@@ -32,8 +23,17 @@ from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, is_refuted,
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
+from sparkmirror.settings.checkpoint import counterparts, is_followed, named_groups, news_of
+from sparkmirror.settings.configured import ConfiguredCheckpoint, FlowWorker
+from sparkmirror.settings.internal_topics import checkpoints_topic
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
+from sparkmirror.storage.topic_creation import (
+    OwnTopicCreation,
+    creating_again,
+)
 
 _FIRST_EMISSION_S = 5.0
 """The first syncs are written by then, and a new mirror should not wait for a whole interval."""
@@ -49,7 +49,7 @@ _HAS_MEMBERS = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PR
 class CheckpointConnector:
     """One flow's checkpoint connector."""
 
-    def __init__(self, settings: FlowWorker, connector: CheckpointConfig) -> None:
+    def __init__(self, settings: FlowWorker, connector: ConfiguredCheckpoint) -> None:
         self._flow = settings.flow
         self._connector = connector
         self._settings = connector.settings

@@ -5,8 +5,6 @@ from contextlib import closing
 from typing import Final
 
 from sparkmirror.batches.cycles import names_show_origin
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import CheckpointConfig
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -14,13 +12,15 @@ from sparkmirror.groups.offset_resolver import OffsetResolver, Wanted
 from sparkmirror.offsets.checkpoints import OfGroup
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.configured import ConfiguredCheckpoint
 
 _LOOKS_MAX: Final = 16
 """For one offset, each in up to 4 MiB of either log."""
 
 
 def looked_up(
-    connector: CheckpointConfig, wanted: Collection[Wanted], checkpoints: OfGroup
+    connector: ConfiguredCheckpoint, wanted: Collection[Wanted], checkpoints: OfGroup
 ) -> Mapping[TopicPartition, str]:
     """Let the histories learn. The result of each offset that syncs alone don't translate exactly."""
     settings = connector.settings

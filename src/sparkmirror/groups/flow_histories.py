@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from contextlib import ExitStack, closing
 
-from sparkmirror.connectors.flow_settings import CheckpointConfig
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
 from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.settings.configured import ConfiguredCheckpoint
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 
 _READ_TIMEOUT_S = 60.0
@@ -16,7 +16,7 @@ _READ_TIMEOUT_S = 60.0
 class FlowHistories:
     """One owner, who closes it. What one look has read serves the next."""
 
-    def __init__(self, connector: CheckpointConfig) -> None:
+    def __init__(self, connector: ConfiguredCheckpoint) -> None:
         topic = connector.settings.offset_syncs_topic
         self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, topic)
         self._reverse_syncs = ReverseSyncs(connector)

@@ -3,9 +3,6 @@
 from collections.abc import Collection, Mapping
 from contextlib import closing
 
-from sparkmirror.connectors.checkpoint import came_back, counterpart
-from sparkmirror.connectors.flow_settings import CheckpointConfig, FlowSettings
-from sparkmirror.connectors.source import why_not
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
@@ -17,10 +14,13 @@ from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
 from sparkmirror.kafka.groups.consumer_groups import Groups
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.offsets.checkpoints import CheckpointBook
+from sparkmirror.settings.checkpoint import came_back, counterpart
+from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredFlow
+from sparkmirror.settings.source import why_not
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 
 
-def group_facts(settings: FlowSettings, group: GroupId) -> GroupFacts:
+def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
     """Raises KafkaError when a cluster does not respond; what it refuses is among the facts."""
     flow, connector = settings.flow, settings.checkpoint
     if connector is None:
@@ -66,8 +66,8 @@ def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:
 
 
 def _partitions(
-    settings: FlowSettings,
-    connector: CheckpointConfig,
+    settings: ConfiguredFlow,
+    connector: ConfiguredCheckpoint,
     group: GroupId,
     committed: Mapping[TopicPartition, int],
 ) -> list[PartitionFacts]:
@@ -103,7 +103,7 @@ def _partitions(
     ]
 
 
-def _left_out(settings: FlowSettings, connector: CheckpointConfig, topic: str) -> str | None:
+def _left_out(settings: ConfiguredFlow, connector: ConfiguredCheckpoint, topic: str) -> str | None:
     """The two connectors have filters of their own, which may be configured differently."""
     if came_back(connector.settings, topic):
         return None
@@ -114,7 +114,7 @@ def _left_out(settings: FlowSettings, connector: CheckpointConfig, topic: str) -
     return refused
 
 
-def _checkpoints(connector: CheckpointConfig) -> CheckpointBook:
+def _checkpoints(connector: ConfiguredCheckpoint) -> CheckpointBook:
     topic = connector.settings.checkpoints_topic
     return CheckpointBook(unless_missing(lambda: read_checkpoints(connector.checkpoints_consumer, topic), ()))
 
@@ -130,7 +130,7 @@ def _end(offset: int | SparkmirrorError) -> int | None:
 
 
 def _why_unreadable(
-    settings: FlowSettings, source: int | SparkmirrorError, target: int | SparkmirrorError
+    settings: ConfiguredFlow, source: int | SparkmirrorError, target: int | SparkmirrorError
 ) -> str | None:
     """The error of the end that is unknown, if there is one."""
     if isinstance(target, SparkmirrorError):

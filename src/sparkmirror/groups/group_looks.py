@@ -9,7 +9,6 @@ from itertools import islice
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
-from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterpart, is_followed
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.group_explanation import Translation
@@ -17,6 +16,7 @@ from sparkmirror.kafka.groups.consumer_groups import Offsets
 from sparkmirror.metrics.looks import GroupPartitionLook, GroupsLook
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.settings.checkpoint import MirrorCheckpointSettings, counterpart, is_followed
 
 _PARTITIONS_MAX: Final = 10_000
 """Partitions of groups that are kept; a large cluster has a hundred thousand."""

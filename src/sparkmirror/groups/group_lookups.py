@@ -2,8 +2,6 @@
 
 from collections.abc import Collection, Iterator, Mapping
 
-from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterpart
-from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Wanted
 from sparkmirror.kafka.groups.consumer_groups import Offsets
@@ -11,6 +9,8 @@ from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.periodic.flow_log import FlowLog
+from sparkmirror.settings.checkpoint import MirrorCheckpointSettings, counterpart
 
 _TIME_LIMIT_S = 5.0
 """Of an interval, and a quarter of it at most."""

@@ -2,10 +2,10 @@
 
 from collections.abc import Mapping
 
-from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, is_followed
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.readings import GroupTranslation
 from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.settings.checkpoint import MirrorCheckpointSettings, is_followed
 
 
 def translation_of(

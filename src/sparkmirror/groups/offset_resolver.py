@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch
-from sparkmirror.connectors.flow_log import FlowLog, LogOnce
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, CorruptBatchError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
@@ -19,6 +18,7 @@ from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.offsets.offset_runs import Gap, Known
 from sparkmirror.offsets.resolution import resolve
 from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.storage.producer_id_topic import WriterDirectory
 
 _GAP_BYTES_MAX: Final = 4 << 20

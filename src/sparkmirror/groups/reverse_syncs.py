@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 
-from sparkmirror.connectors.flow_settings import CheckpointConfig
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.settings.configured import ConfiguredCheckpoint
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader, RunSync
 
 
@@ -18,7 +18,7 @@ class ReverseSyncs:
     Without `reverse.checkpointing.enabled` there are none.
     """
 
-    def __init__(self, connector: CheckpointConfig) -> None:
+    def __init__(self, connector: ConfiguredCheckpoint) -> None:
         settings = connector.settings
         policy, target = settings.policy, settings.flow.target
 

@@ -9,14 +9,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Final, Protocol
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import (
-    CheckpointConfig,
-    FlowWorker,
-    HeartbeatConfig,
-    SourceConfig,
-)
-from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.domain.ids import Alias
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
@@ -29,6 +21,14 @@ from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.mirror.verifying import Verifying
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import PeriodicThread
+from sparkmirror.settings.configured import (
+    ConfiguredCheckpoint,
+    ConfiguredHeartbeat,
+    ConfiguredSource,
+    FlowWorker,
+)
 from sparkmirror.spark.session import Session
 from sparkmirror.status.cluster_watch import ClusterWatch
 from sparkmirror.status.event_history import EventHistory
@@ -96,7 +96,7 @@ class SourceRun:
     def __init__(
         self,
         on: FlowWorker,
-        connector: SourceConfig,
+        connector: ConfiguredSource,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
     ) -> None:
@@ -208,7 +208,7 @@ class CheckpointRun:
     slots = 0
     verifying = None
 
-    def __init__(self, on: FlowWorker, connector: CheckpointConfig) -> None:
+    def __init__(self, on: FlowWorker, connector: ConfiguredCheckpoint) -> None:
         self._of = on.flow, connector.name
         self._checkpoints = CheckpointConnector(on, connector)
         self.threads: Sequence[PeriodicThread] = (self._checkpoints.thread,)
@@ -246,7 +246,7 @@ class HeartbeatRun:
     slots = 0
     verifying = None
 
-    def __init__(self, on: FlowWorker, connector: HeartbeatConfig) -> None:
+    def __init__(self, on: FlowWorker, connector: ConfiguredHeartbeat) -> None:
         self._of = on.flow, connector.name
         self._emits = connector.settings.emit
         self._interval_s = connector.settings.interval_s

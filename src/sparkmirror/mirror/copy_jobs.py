@@ -16,8 +16,6 @@ from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.config.transaction_settings import transactional_id
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.copy.copy_plan import (
     CopyPartition,
     OffsetSyncPlan,
@@ -35,7 +33,9 @@ from sparkmirror.domain.quantities import counted
 from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 from sparkmirror.kafka.transactions.transaction_runs import fence
 from sparkmirror.mirror.reassignment import Running
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.progress import Driver, JobEpoch, parse, progress_topic
@@ -62,7 +62,7 @@ class Announced(NamedTuple):
 
 def task_plans(  # noqa: PLR0913 - a plan's parts
     on: FlowWorker,
-    connector: SourceConfig,
+    connector: ConfiguredSource,
     announced: Announced,
     partitions: Sequence[CopyPartition],
     slots: int,
@@ -111,7 +111,7 @@ def _state_plan(on: FlowWorker, *, fences: bool) -> StatePlan:
     )
 
 
-def _transaction_plan(on: FlowWorker, connector: SourceConfig, task: int) -> TransactionPlan | None:
+def _transaction_plan(on: FlowWorker, connector: ConfiguredSource, task: int) -> TransactionPlan | None:
     settings = connector.transactions
     if settings is None:
         return None
@@ -119,7 +119,7 @@ def _transaction_plan(on: FlowWorker, connector: SourceConfig, task: int) -> Tra
     return TransactionPlan(own_id, settings.timeout_s, settings.interval_s)
 
 
-def _offset_sync_plan(on: FlowWorker, connector: SourceConfig) -> OffsetSyncPlan | None:
+def _offset_sync_plan(on: FlowWorker, connector: ConfiguredSource) -> OffsetSyncPlan | None:
     settings = connector.settings
     if settings.offset_syncs_topic is None:
         return None
@@ -137,7 +137,7 @@ class CopyJobs:
     def __init__(
         self,
         on: FlowWorker,
-        connector: SourceConfig,
+        connector: ConfiguredSource,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
         limits: Callable[[], RateLimits],

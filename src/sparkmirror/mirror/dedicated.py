@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
@@ -13,6 +12,7 @@ from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
 from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows, end_flows
 from sparkmirror.policies.rate_limits import RateLimits
+from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
 
@@ -25,7 +25,12 @@ class MirrorMaker:
     """`start` returns when Spark runs, `wait` when `stop` was called; `close` ends everything."""
 
     def __init__(
-        self, flows: Sequence[FlowSettings], spark: Mapping[str, str], log_file: Path, *, shared: bool = False
+        self,
+        flows: Sequence[ConfiguredFlow],
+        spark: Mapping[str, str],
+        log_file: Path,
+        *,
+        shared: bool = False,
     ) -> None:
         """`shared`: other processes run the same file, and share the flows."""
         self._flows = flows
@@ -113,13 +118,13 @@ class MirrorMaker:
     def _runs(self) -> Mapping[Flow, FlowRun]:
         return self._own if self._shared is None else self._shared.runs
 
-    def _run_of(self, flow: FlowSettings) -> FlowRun:
+    def _run_of(self, flow: ConfiguredFlow) -> FlowRun:
         run = FlowRun(flow, self._spark.session(), self._slots_for(flow))
         if flow.flow in self._limits:
             run.change_limits(self._limits[flow.flow])
         return run
 
-    def _slots_for(self, flow: FlowSettings) -> Callable[[Session], int]:
+    def _slots_for(self, flow: ConfiguredFlow) -> Callable[[Session], int]:
         """The flow's share of Spark's slots: tasks never end by themselves, so none may take all."""
         return lambda session: slots_share(_tasks_max(flow), self._tasks_max(), session.slots)
 
@@ -137,5 +142,5 @@ class MirrorMaker:
         return max(_SLOTS_MIN, 2 * self._tasks_max())
 
 
-def _tasks_max(flow: FlowSettings) -> int:
+def _tasks_max(flow: ConfiguredFlow) -> int:
     return 0 if flow.source is None else flow.source.settings.tasks_max

@@ -8,12 +8,12 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, Flow
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.storage.events import Event, EventKind, events_topic
 
 _WAITING_MAX: Final = 1000

@@ -12,15 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from sparkmirror.connectors.flow_log import LogOnce, flow_log
-from sparkmirror.connectors.flow_settings import FlowSettings
-from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.kafka.groups.worker_group import WorkerGroup
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
+from sparkmirror.periodic.flow_log import LogOnce, flow_log
+from sparkmirror.periodic.jobs import start_all, stop_all
 from sparkmirror.policies.rate_limits import RateLimits
+from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.spark.session import Session
 
 
@@ -28,7 +28,7 @@ class FlowRun:
     """Single use: create a new FlowRun to restart a flow."""
 
     def __init__(
-        self, flow: FlowSettings, session: "Future[Session]", slots_of: Callable[[Session], int]
+        self, flow: ConfiguredFlow, session: "Future[Session]", slots_of: Callable[[Session], int]
     ) -> None:
         self._shown = flow.shown
         self._source = None if flow.source is None else SourceRun(flow, flow.source, session, slots_of)
@@ -76,7 +76,7 @@ def end_flows(runs: Iterable[FlowRun]) -> None:
 class SharedFlows:
     """The flows that this node shares with others. One owner, who calls `check` about each second."""
 
-    def __init__(self, flows: Sequence[FlowSettings], make: Callable[[FlowSettings], FlowRun]) -> None:
+    def __init__(self, flows: Sequence[ConfiguredFlow], make: Callable[[ConfiguredFlow], FlowRun]) -> None:
         name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._shared = [_SharedFlow(flow, make, name) for flow in flows]
 
@@ -102,7 +102,7 @@ class SharedFlows:
 
 
 class _SharedFlow:
-    def __init__(self, flow: FlowSettings, make: Callable[[FlowSettings], FlowRun], node: str) -> None:
+    def __init__(self, flow: ConfiguredFlow, make: Callable[[ConfiguredFlow], FlowRun], node: str) -> None:
         self.flow = flow
         self.run: FlowRun | None = None
         self._make = make

@@ -4,18 +4,22 @@ import time
 from collections.abc import Iterable
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowWorker, HeartbeatConfig
-from sparkmirror.connectors.heartbeat import heartbeat_record
-from sparkmirror.connectors.internal_topics import OwnTopicCreation, creating_again, heartbeats_topic
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
+from sparkmirror.settings.configured import ConfiguredHeartbeat, FlowWorker
+from sparkmirror.settings.heartbeat import heartbeat_record
+from sparkmirror.settings.internal_topics import heartbeats_topic
+from sparkmirror.storage.topic_creation import (
+    OwnTopicCreation,
+    creating_again,
+)
 
 
 class HeartbeatConnector:
     """The heartbeat connector of one flow."""
 
-    def __init__(self, on: FlowWorker, connector: HeartbeatConfig) -> None:
+    def __init__(self, on: FlowWorker, connector: ConfiguredHeartbeat) -> None:
         self._flow = on.flow
         self._connector = connector
         self._writer = TopicWriter(on.worker_client)

@@ -8,12 +8,12 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import SourceConfig
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import LAG_METADATA
 from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
+from sparkmirror.settings.configured import ConfiguredSource
 from sparkmirror.storage.progress import PartitionProgress
 
 _INTERVAL_S: Final = 5.0
@@ -27,7 +27,7 @@ class LagGroup:
     def __init__(
         self,
         flow: Flow,
-        connector: SourceConfig,
+        connector: ConfiguredSource,
         reports: Callable[[], Collection[PartitionProgress]],
         *,
         clock: Callable[[], float] = time.monotonic,

@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Final
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.quantities import as_size
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, StalledPartitions
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 

@@ -3,12 +3,12 @@
 import threading
 from collections.abc import Iterable
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.policies.rate_limits import RateLimits
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.progress import FlowLimits, progress_topic
 
@@ -24,7 +24,7 @@ class RateLimitUpdates:
     plans already, or its record comes behind the announcement, where tasks see it.
     """
 
-    def __init__(self, on: FlowWorker, connector: SourceConfig, note: Note = no_note) -> None:
+    def __init__(self, on: FlowWorker, connector: ConfiguredSource, note: Note = no_note) -> None:
         """`note` gets the events."""
         self._note = note
         self._client = on.worker_client

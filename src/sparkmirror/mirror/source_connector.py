@@ -5,18 +5,6 @@ from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 
-from sparkmirror.connectors.flow_log import LogOnce, flow_log
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
-from sparkmirror.connectors.internal_topics import (
-    NOT_TRIED,
-    OwnTopicCreation,
-    creating_again,
-    ensure_topics,
-    offset_syncs_topic,
-    require_compacted,
-    topics_on_target,
-)
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
@@ -30,9 +18,13 @@ from sparkmirror.mirror.reassignment import (
     ReassignmentPolicy,
     Running,
 )
+from sparkmirror.periodic.flow_log import LogOnce, flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.plan.flow_planning import obstacles
 from sparkmirror.plan.without_position import begins_anew, begun_anew
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.internal_topics import offset_syncs_topic, topics_on_target
 from sparkmirror.setup.accounts import AccountSync
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.append_time import AppendTimeTopics
@@ -47,6 +39,13 @@ from sparkmirror.spark.spark_watch import SparkWatch
 from sparkmirror.storage.attempts import attempts_topic, missing_topic
 from sparkmirror.storage.progress import progress_topic
 from sparkmirror.storage.promotions import Promotions
+from sparkmirror.storage.topic_creation import (
+    NOT_TRIED,
+    OwnTopicCreation,
+    creating_again,
+    ensure_topics,
+    require_compacted,
+)
 
 _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
@@ -82,7 +81,7 @@ class SourceConnector:
     def __init__(
         self,
         on: FlowWorker,
-        connector: SourceConfig,
+        connector: ConfiguredSource,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
         policy: ReassignmentPolicy = DEFAULT_REASSIGNMENT,

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final
 
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.looks import VerifiedRow, VerifyLook
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.verify.child_process import ComparisonProcess
 from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, State, in_words, to_json, to_junit
 from sparkmirror.verify.verification_run import ProgressDisplay, Verification, keep_verdict
@@ -28,7 +28,7 @@ class Verifying:
     def __init__(
         self,
         on: FlowWorker,
-        connector: SourceConfig,
+        connector: ConfiguredSource,
         *,
         verify: Verify | None = None,
         keep_result: Keep | None = None,
@@ -89,7 +89,7 @@ class Verifying:
 
 
 def _verdict(
-    on: FlowWorker, connector: SourceConfig, beside: ComparisonProcess, told: ProgressDisplay
+    on: FlowWorker, connector: ConfiguredSource, beside: ComparisonProcess, told: ProgressDisplay
 ) -> FlowVerdict:
     verification = Verification([(on, connector)])
     verification.compare(beside.compare, told)

@@ -3,8 +3,6 @@
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from sparkmirror.connectors.internal_topics import OwnTopic
-from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.domain.acls import PatternType
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
@@ -13,8 +11,12 @@ from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.kafka.wire import fetch, produce
 from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
+from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.storage.attempts import attempts_topic
 from sparkmirror.storage.promotions import migrations_topic
+from sparkmirror.storage.topic_creation import (
+    OwnTopic,
+)
 
 OLD_BROKER: Final = "old broker"
 MISSING_RIGHT: Final = "missing right"

@@ -6,13 +6,13 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets, log_sizes
 from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.kafka.wire.error_codes import unless_missing
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse, progress_topic
 
@@ -34,7 +34,7 @@ class Backlog:
     homeless: Collection[TopicPartition] = ()
 
 
-def backlog(on: FlowWorker, connector: SourceConfig, partitions: Collection[TopicPartition]) -> Backlog:
+def backlog(on: FlowWorker, connector: ConfiguredSource, partitions: Collection[TopicPartition]) -> Backlog:
     """Raises KafkaError when positions can't be read, or no broker responds."""
     if not partitions:
         return Backlog()
@@ -64,7 +64,7 @@ def backlog(on: FlowWorker, connector: SourceConfig, partitions: Collection[Topi
 
 
 def stored_positions(
-    on: FlowWorker, connector: SourceConfig, partitions: Collection[TopicPartition]
+    on: FlowWorker, connector: ConfiguredSource, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, Position]:
     """Read the stored positions; there are none before the flow has run. Raises KafkaError."""
     topic = on.worker.offset_topic.name
@@ -73,7 +73,7 @@ def stored_positions(
     )
 
 
-def reports(on: FlowWorker, connector: SourceConfig) -> Sequence[PartitionProgress]:
+def reports(on: FlowWorker, connector: ConfiguredSource) -> Sequence[PartitionProgress]:
     """Read the tasks' progress records that are retained, in order. Raises KafkaError."""
     topic = progress_topic(on.flow.source)
     records: list[object] = unless_missing(lambda: list(map(parse, read_topic(on.worker_client, topic))), [])

@@ -6,10 +6,6 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from sparkmirror.config.transaction_settings import transactional_id
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowSettings, FlowWorker, SourceConfig
-from sparkmirror.connectors.internal_topics import OwnTopic, checkpoints_topic, heartbeats_topic, own_topics
-from sparkmirror.connectors.source import MirrorSourceSettings, preserves_offsets
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
@@ -18,6 +14,7 @@ from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.cluster_survey import survey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.plan.backlog import Backlog, backlog, measured_rate, reports, stopped
 from sparkmirror.plan.flow_plan import (
     Change,
@@ -41,6 +38,9 @@ from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replic
 from sparkmirror.plan.without_position import filled_topics, predecessors
 from sparkmirror.policies.admin_writes import Results
 from sparkmirror.policies.filters import DefaultTopicFilter
+from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, FlowWorker
+from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic, own_topics
+from sparkmirror.settings.source import MirrorSourceSettings, preserves_offsets
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
@@ -55,6 +55,9 @@ from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.attempts import fencing_id, owner_of
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.promotions import migrations_topic
+from sparkmirror.storage.topic_creation import (
+    OwnTopic,
+)
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """The rate assumed for a mirror that was never behind long enough for a measurement."""
@@ -62,14 +65,14 @@ DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 _T = TypeVar("_T")
 
 
-def plan_flow(settings: FlowSettings, rate: Rate | None = None) -> FlowPlan:
+def plan_flow(settings: ConfiguredFlow, rate: Rate | None = None) -> FlowPlan:
     """Plan a whole flow of an mm2.properties; `rate` is the expected bytes per second. Raises KafkaError."""
     if settings.source is not None:
         return plan_source(settings, settings.source, rate, settings)
     return _plan_heartbeats(settings)
 
 
-def _own_topics_beside(settings: FlowSettings) -> Sequence[OwnTopic]:
+def _own_topics_beside(settings: ConfiguredFlow) -> Sequence[OwnTopic]:
     """Return the internal topics of the connectors beside the source connector."""
     own = [heartbeats_topic(settings.flow, settings.heartbeat)]
     if settings.checkpoint is not None:
@@ -77,7 +80,7 @@ def _own_topics_beside(settings: FlowSettings) -> Sequence[OwnTopic]:
     return own
 
 
-def _plan_heartbeats(settings: FlowSettings) -> FlowPlan:
+def _plan_heartbeats(settings: ConfiguredFlow) -> FlowPlan:
     """Plan a flow that mirrors nothing."""
     own = _own_topics_beside(settings)
     admin, alias = settings.heartbeat.admin, settings.flow.target
@@ -98,7 +101,10 @@ def _plan_heartbeats(settings: FlowSettings) -> FlowPlan:
 
 
 def plan_source(
-    on: FlowWorker, connector: SourceConfig, rate: Rate | None = None, beside: FlowSettings | None = None
+    on: FlowWorker,
+    connector: ConfiguredSource,
+    rate: Rate | None = None,
+    beside: ConfiguredFlow | None = None,
 ) -> FlowPlan:
     """Plan a MirrorSourceConnector, and what the connectors `beside` it need.
 
@@ -111,7 +117,7 @@ def plan_source(
 class _Planning:
     """One plan of one flow."""
 
-    def __init__(self, on: FlowWorker, connector: SourceConfig, admins: FlowAdmins) -> None:
+    def __init__(self, on: FlowWorker, connector: ConfiguredSource, admins: FlowAdmins) -> None:
         self._on = on
         self._connector = connector
         self._promoted = PromotedTopics(on, connector)
@@ -120,7 +126,7 @@ class _Planning:
         self._log = flow_log(__name__, on.flow, connector.name)
         self._unreadable: list[Finding] = []
 
-    def plan(self, rate: Rate | None, beside: FlowSettings | None) -> FlowPlan:
+    def plan(self, rate: Rate | None, beside: ConfiguredFlow | None) -> FlowPlan:
         no_news: Sequence[str] = ()
         self._part("promoted topics", self._promoted.check, no_news)
         topics = self._topics()
@@ -260,7 +266,7 @@ class _Planning:
 
         return self._part("offsets without records", estimated, {})
 
-    def _lacking_groups(self, surveyed: FlowSurvey, beside: FlowSettings | None) -> Sequence[Finding]:
+    def _lacking_groups(self, surveyed: FlowSurvey, beside: ConfiguredFlow | None) -> Sequence[Finding]:
         checkpoint = None if beside is None else beside.checkpoint
         nothing: Sequence[Finding] = ()
         return self._part(
@@ -341,7 +347,7 @@ _ASKED_MAX: Final = 500
 """Topics about which a mirror that begins asks for its rights: who lacks them lacks most of them."""
 
 
-def obstacles(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
+def obstacles(on: FlowWorker, connector: ConfiguredSource, topics: Topics) -> Sequence[Finding]:
     """Find what blocks a flow that starts, by a request to each broker. Raises KafkaError."""
     surveyed = survey_flow(on, connector, topics, asked_max=_ASKED_MAX)
     return [finding for finding in findings(surveyed) if finding.severity is Severity.BLOCKS]
@@ -349,7 +355,7 @@ def obstacles(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequen
 
 def survey_flow(
     on: FlowWorker,
-    connector: SourceConfig,
+    connector: ConfiguredSource,
     topics: Topics,
     more_own: Sequence[OwnTopic] = (),
     asked_max: int | None = None,
@@ -382,7 +388,7 @@ def survey_flow(
     )
 
 
-def _transactional_ids(on: FlowWorker, connector: SourceConfig, topics: Topics) -> tuple[str, list[str]]:
+def _transactional_ids(on: FlowWorker, connector: ConfiguredSource, topics: Topics) -> tuple[str, list[str]]:
     """Return the prefix of the flow's transactional ids, to which rights are granted, and one of them."""
     if connector.transactions is not None:
         first = transactional_id(on.worker.group_id, connector.name, 0)

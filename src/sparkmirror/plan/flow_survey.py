@@ -4,17 +4,19 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from sparkmirror.connectors.internal_topics import OwnTopic
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.cluster_survey import ClusterSurvey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import TopicPlan
+from sparkmirror.storage.topic_creation import (
+    OwnTopic,
+)
 
 
 class Refusal(NamedTuple):

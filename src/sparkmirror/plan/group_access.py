@@ -4,8 +4,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final, NamedTuple
 
-from sparkmirror.connectors.checkpoint import named_groups
-from sparkmirror.connectors.flow_settings import CheckpointConfig, SourceConfig
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.rights import Need
@@ -16,6 +14,8 @@ from sparkmirror.kafka.groups.consumer_groups import Groups
 from sparkmirror.plan.access_findings import missing_right
 from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
+from sparkmirror.settings.checkpoint import named_groups
+from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredSource
 
 _ASKED_MAX: Final = 100
 """Groups that are asked about, one by one: who lacks a right to one lacks it to most."""
@@ -31,7 +31,7 @@ class _Wanted(NamedTuple):
 
 
 def missing_group_rights(
-    survey: FlowSurvey, connector: SourceConfig, checkpoint: CheckpointConfig | None
+    survey: FlowSurvey, connector: ConfiguredSource, checkpoint: ConfiguredCheckpoint | None
 ) -> Sequence[Finding]:
     """Raises KafkaError when groups can't be listed."""
     found = []
@@ -43,7 +43,7 @@ def missing_group_rights(
 
 
 def _wanted(
-    survey: FlowSurvey, connector: SourceConfig, checkpoint: CheckpointConfig | None
+    survey: FlowSurvey, connector: ConfiguredSource, checkpoint: ConfiguredCheckpoint | None
 ) -> Iterator[_Wanted]:
     if connector.settings.lag_group_id:
         lag = [GroupId(connector.settings.lag_group_id)]
@@ -56,7 +56,7 @@ def _wanted(
         yield _Wanted(survey.target, checkpoint.target_admin, Need.READ_GROUP, followed)
 
 
-def _followed(checkpoint: CheckpointConfig) -> Sequence[GroupId]:
+def _followed(checkpoint: ConfiguredCheckpoint) -> Sequence[GroupId]:
     """Return the groups that the filter selects, including named ones that no cluster lists."""
     selects = checkpoint.settings.group_filter.should_replicate
     with closing(Groups(checkpoint.source_admin)) as groups:

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from sparkmirror.connectors.source import stops_behind_others
 from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
@@ -11,6 +10,7 @@ from sparkmirror.plan.access_findings import missing_right, missing_rights, old_
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.preserved_findings import preserved_topics
+from sparkmirror.settings.source import stops_behind_others
 
 TOO_MANY_REPLICAS: Final = "too many replicas"
 BAD_NAME: Final = "name"

@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
-from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.preserving import (
@@ -18,6 +17,7 @@ from sparkmirror.domain.preserving import (
 from sparkmirror.domain.quantities import counted
 from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
+from sparkmirror.settings.source import preserves_offsets
 
 PRESERVED: Final = "preserved offsets"
 

@@ -4,19 +4,19 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
-from sparkmirror.connectors.source import remote_topic
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.plan.access_findings import OLD_BROKER
 from sparkmirror.plan.backlog import stored_positions
 from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_planning import survey_flow
 from sparkmirror.plan.plan_findings import findings
+from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
+from sparkmirror.settings.source import remote_topic
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_plan import config_differences
 from sparkmirror.setup.flow_admins import FlowAdmins
@@ -28,7 +28,7 @@ from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 
 
-def topic_facts(settings: FlowSettings, connector: SourceConfig, topic: str) -> TopicFacts:
+def topic_facts(settings: ConfiguredFlow, connector: ConfiguredSource, topic: str) -> TopicFacts:
     """Raises KafkaError when a cluster does not respond; what it refuses is among the facts."""
     with closing(FlowAdmins(settings.flow, connector)) as admins:
         return _Asking(settings, connector, admins).of(topic)
@@ -37,7 +37,7 @@ def topic_facts(settings: FlowSettings, connector: SourceConfig, topic: str) -> 
 class _Asking:
     """One flow, and a connection to each of its clusters."""
 
-    def __init__(self, flow: FlowSettings, connector: SourceConfig, admins: FlowAdmins) -> None:
+    def __init__(self, flow: ConfiguredFlow, connector: ConfiguredSource, admins: FlowAdmins) -> None:
         self._flow = flow
         self._connector = connector
         self._settings = connector.settings

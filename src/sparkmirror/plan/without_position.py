@@ -6,19 +6,19 @@ That is what a new connector name does, a changed alias, or Connect beside what 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
-from sparkmirror.connectors.source import stops_behind_others
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.plan.backlog import stored_positions
 from sparkmirror.plan.flow_plan import Finding
 from sparkmirror.plan.plan_findings import named, strangers
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.setup.topic_sync import Topics
 from sparkmirror.storage.positions import connectors_with_positions
 
 
-def begun_anew(on: FlowWorker, connector: SourceConfig, topics: Topics) -> Sequence[Finding]:
+def begun_anew(on: FlowWorker, connector: ConfiguredSource, topics: Topics) -> Sequence[Finding]:
     """Find them for a flow that starts, before it has stored a position. Raises KafkaError."""
     stops = stops_behind_others(connector.settings)
     present = [pair for pair in topics.pairs if pair[1] in topics.target and not stops(pair[0])]
@@ -45,7 +45,7 @@ def begins_anew(found: Sequence[Finding], target: Alias) -> str:
 
 
 def filled_topics(
-    connector: SourceConfig, pairs: Sequence[tuple[str, str]], target_counts: Mapping[str, int]
+    connector: ConfiguredSource, pairs: Sequence[tuple[str, str]], target_counts: Mapping[str, int]
 ) -> set[str]:
     """Return the names of the target topics that hold records, of these topics."""
     partitions = [
@@ -60,7 +60,7 @@ def filled_topics(
     return {partition.topic for partition in partitions if starts[partition] != ends[partition]}
 
 
-def predecessors(on: FlowWorker, connector: SourceConfig) -> Collection[str]:
+def predecessors(on: FlowWorker, connector: ConfiguredSource) -> Collection[str]:
     """Other connectors that have stored positions of this source in the same topic."""
     where = on.worker_client, on.worker.offset_topic.name, on.flow.source
     found: set[str] = unless_missing(lambda: connectors_with_positions(*where), set())

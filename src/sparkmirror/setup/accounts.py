@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from sparkmirror.config.providers import user_names, user_passwords
-from sparkmirror.connectors.flow_log import FlowLog, LogOnce
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.accounts import QuotaChange, Quotas, ScramCredential, salted
 from sparkmirror.domain.errors import ConfigError, UnsupportedVersionError
+from sparkmirror.periodic.flow_log import FlowLog, LogOnce
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.flow_admins import FlowAdmins
 
 Credentials = Mapping[str, Sequence[ScramCredential]]

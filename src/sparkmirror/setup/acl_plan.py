@@ -10,8 +10,8 @@ from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate
 from sparkmirror.domain.acls import AclBinding, Claim, SyncAcls
+from sparkmirror.settings.source import MirrorSourceSettings, remote_topic, should_replicate
 from sparkmirror.setup.acl_rules import EVERYTHING, Selection, TargetAcls, all_target_acls, target_acls
 
 

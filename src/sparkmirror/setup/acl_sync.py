@@ -4,13 +4,13 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Final
 
-from sparkmirror.connectors.flow_log import FlowLog, LogOnce
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import AclBinding, Claim, ResourceType, SyncAcls
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.wire import error_codes
+from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.policies.admin_writes import AclResults
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.storage.synced_acls import claim_record, read_claims, synced_acls_topic

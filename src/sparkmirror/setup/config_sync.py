@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from sparkmirror.connectors.flow_log import FlowLog, LogOnce
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import UnsupportedVersionError
 from sparkmirror.domain.topics import AlterConfigOp
 from sparkmirror.kafka.wire.error_codes import INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION
+from sparkmirror.periodic.flow_log import FlowLog, LogOnce
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.config_plan import (
     ConfigPlan,
     MirroredConfigs,

@@ -1,15 +1,15 @@
 """Holds the admin clients of a flow's source connector, for both clusters."""
 
-from sparkmirror.connectors.flow_settings import SourceConfig
 from sparkmirror.domain.ids import Flow
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.policies.admin_writes import AdminWrites
+from sparkmirror.settings.configured import ConfiguredSource
 
 
 class FlowAdmins:
     """One owner, who closes it."""
 
-    def __init__(self, flow: Flow, connector: SourceConfig) -> None:
+    def __init__(self, flow: Flow, connector: ConfiguredSource) -> None:
         """Raises PluginError when a plug-in can't start."""
         self.connector = connector
         self.source = Admin(connector.source_admin)

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.policies.filters import TopicFilter
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.promotions import Promotions, PromotionsReader
 
@@ -27,7 +27,7 @@ class UnpromotedTopics:
         return self._wanted.refused_by(topic)
 
 
-def promotions_reader(on: FlowWorker, connector: SourceConfig) -> PromotionsReader:
+def promotions_reader(on: FlowWorker, connector: ConfiguredSource) -> PromotionsReader:
     return PromotionsReader(
         on.worker_client,
         on.flow.source,
@@ -39,7 +39,7 @@ def promotions_reader(on: FlowWorker, connector: SourceConfig) -> PromotionsRead
 class PromotedTopics:
     """Keeps `filter` as the records are. One owner."""
 
-    def __init__(self, on: FlowWorker, connector: SourceConfig) -> None:
+    def __init__(self, on: FlowWorker, connector: ConfiguredSource) -> None:
         self._reader = promotions_reader(on, connector)
         self.filter: Final = UnpromotedTopics(connector.settings.topic_filter)
 

@@ -8,14 +8,14 @@ from datetime import UTC, datetime
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord, compact_json
-from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
-from sparkmirror.connectors.source import TopicDeletes, remote_topic, should_replicate
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.domain.topics import ListedTopic, TopicListing
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.periodic.flow_log import FlowLog
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.source import TopicDeletes, remote_topic, should_replicate
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_deletes import (
     NAMES_KEPT,
@@ -57,7 +57,7 @@ class TopicDeleteSync:
     def __init__(
         self,
         on: FlowWorker,
-        connector: SourceConfig,
+        connector: ConfiguredSource,
         admins: FlowAdmins,
         log: FlowLog,
         now: Callable[[], float] = time.time,

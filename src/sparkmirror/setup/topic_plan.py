@@ -10,17 +10,17 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from sparkmirror.connectors.source import (
+from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.topics import ConfigEntry
+from sparkmirror.policies.config_filter import creation_configs
+from sparkmirror.settings.source import (
     MirrorSourceSettings,
     TopicDeletes,
     preserves_offsets,
     remote_topic,
     should_replicate,
 )
-from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.topics import ConfigEntry
-from sparkmirror.policies.config_filter import creation_configs
 from sparkmirror.setup.topic_deletes import DeleteTopic
 
 _TOPIC_NAME_MAX: Final = 249

@@ -1,7 +1,7 @@
 """Applies the rules by which a source topic is mirrored or not, in their order. Pure."""
 
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.policies.replication import is_cycle
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.topic_explanation import Verdict
 
 

@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sparkmirror.connectors.flow_log import FlowLog, LogOnce
-from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.topics import TopicCreation, TopicListing
+from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.policies.admin_writes import Results
+from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_deletes import DeletePlan

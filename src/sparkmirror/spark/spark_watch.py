@@ -5,7 +5,7 @@ Spark retries a failed task at once and without end, and lets tasks without a sl
 
 from typing import Protocol
 
-from sparkmirror.connectors.flow_log import FlowLog
+from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.spark.executors import JobStatus, explained
 
 _WAITING_S = 10.0

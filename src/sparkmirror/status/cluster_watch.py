@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Final
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.job_failures import Lasting
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.metrics.looks import ClusterLook
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.job_failures import Lasting
+from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.storage.events import EventKind, Note, no_note
 
 _INTERVAL_S: Final = 2.0

@@ -10,13 +10,13 @@ from dataclasses import replace
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.metrics.looks import EventsLook
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.status.attention import Attention
 from sparkmirror.storage.events import Event, events_topic, parse_event
 from sparkmirror.storage.verified import Verified, verified_of

@@ -4,12 +4,12 @@ from dataclasses import dataclass
 from typing import Self
 
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins
-from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
-from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow
+from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
+from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
+from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.promotions import PromotionsReader
 
@@ -46,7 +46,7 @@ class FlowAccess:
     checkpoint: CheckpointAccess | None
 
     @classmethod
-    def of(cls, flow: FlowSettings, source: SourceConfig) -> Self:
+    def of(cls, flow: ConfiguredFlow, source: ConfiguredSource) -> Self:
         checkpoint = flow.checkpoint
         return cls(
             flow=flow.flow,

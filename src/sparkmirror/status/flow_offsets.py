@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.record_batch import CONTROL, iterate_batches
-from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -18,6 +17,7 @@ from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for, unless_missing
 from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.positions import Position, StoredPositions, read_stored_positions

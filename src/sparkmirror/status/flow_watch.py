@@ -6,15 +6,15 @@ from dataclasses import replace
 from math import inf
 from typing import Final, NamedTuple
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import STALLED_AFTER_S, StalledPartitions
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
+from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
 from sparkmirror.status.cluster_watch import ClusterWatch
 from sparkmirror.status.event_history import EventHistory
 from sparkmirror.status.flow_access import FlowAccess
@@ -42,7 +42,7 @@ class _LastLook(NamedTuple):
 class FlowWatch:
     """Looks by `threads`, or when `look` and `look_at_groups` are called. Everything else is thread-safe."""
 
-    def __init__(self, flow: FlowSettings, source: SourceConfig, *, shows_groups: bool = True) -> None:
+    def __init__(self, flow: ConfiguredFlow, source: ConfiguredSource, *, shows_groups: bool = True) -> None:
         self._flow = flow
         self._source = source
         self._reader = FlowReader(FlowAccess.of(flow, source))

@@ -5,10 +5,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 from typing import Final
 
-from sparkmirror.connectors.checkpoint import is_followed
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.flow_settings import CheckpointConfig
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Flow, GroupId
 from sparkmirror.domain.lag_groups import shows_lag
@@ -18,6 +14,10 @@ from sparkmirror.kafka.groups.consumer_groups import Groups, Offsets
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.offsets.checkpoints import CheckpointBook
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
+from sparkmirror.settings.checkpoint import is_followed
+from sparkmirror.settings.configured import ConfiguredCheckpoint
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader
 
 _INTERVAL_S: Final = 30.0
@@ -27,7 +27,7 @@ _READ_TIMEOUT_S: Final = 60.0
 class GroupWatch:
     """`thread` looks; everything else is safe in any thread."""
 
-    def __init__(self, flow: Flow, connector: CheckpointConfig) -> None:
+    def __init__(self, flow: Flow, connector: ConfiguredCheckpoint) -> None:
         self._flow = flow
         self._connector = connector
         settings = connector.settings

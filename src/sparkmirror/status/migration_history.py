@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.periodic import Job, PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.metrics.looks import MigrationsLook
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.status.attention import Attention
 from sparkmirror.status.event_history import Poll
 from sparkmirror.storage.migrations import migrations_of

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig
-from sparkmirror.connectors.periodic import start_all, stop_all
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
+from sparkmirror.periodic.jobs import start_all, stop_all
+from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
 from sparkmirror.status.flow_watch import FlowWatch
 
 KNOWN_METRICS = frozenset(
@@ -32,7 +32,7 @@ class MirrorWatch:
     """
 
     def __init__(
-        self, flows: Sequence[tuple[FlowSettings, SourceConfig]], *, shows_groups: bool = True
+        self, flows: Sequence[tuple[ConfiguredFlow, ConfiguredSource]], *, shows_groups: bool = True
     ) -> None:
         self._flows = [FlowWatch(flow, source, shows_groups=shows_groups) for flow, source in flows]
 

@@ -14,7 +14,6 @@ from typing import NamedTuple
 from sparkmirror.batches.log_records import Headers, LogRecord, compact_json
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.connect_json import quoted
 from sparkmirror.domain.ids import (
     UNKNOWN_LOGS,
     Alias,
@@ -27,6 +26,7 @@ from sparkmirror.domain.ids import (
 from sparkmirror.kafka.data.partition_offsets import await_stable
 from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.storage.connect_json import quoted
 
 _PRODUCER = "sparkmirror.producer"
 _LOGS = "sparkmirror.logs"

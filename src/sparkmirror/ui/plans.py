@@ -5,12 +5,12 @@ from collections.abc import Callable, Sequence
 from http import HTTPStatus
 from typing import NamedTuple
 
-from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_planning import plan_flow
 from sparkmirror.plan.report import Planned, flow_lines, summary
+from sparkmirror.settings.configured import ConfiguredFlow
 
 PlanOf = Callable[[str, str], FlowPlan]
 """Of a flow by its name `A->B`, or of a connector by its name. Raises SparkmirrorError, ConnectError."""
@@ -43,7 +43,7 @@ class Plans:
         return PlanLines(list(flow_lines(plan)), summary(Planned([plan])))
 
 
-def plans_of(flows: Sequence[FlowSettings]) -> Plans:
+def plans_of(flows: Sequence[ConfiguredFlow]) -> Plans:
     """Make the plans of a file's flows."""
     by_name = {str(settings.flow): settings for settings in flows}
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
@@ -16,6 +15,7 @@ from sparkmirror.domain.topics import topics_with
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.java_regex import JavaPattern
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import Migrations, read_migrations
@@ -48,7 +48,7 @@ class FlowPartitions:
 
 
 def flow_partitions(
-    settings: FlowWorker, connector: SourceConfig, topics: JavaPattern | None
+    settings: FlowWorker, connector: ConfiguredSource, topics: JavaPattern | None
 ) -> FlowPartitions:
     """Read both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
     flow = settings.flow
@@ -123,7 +123,7 @@ def _absent(partition: CopyPartition, flow: Flow) -> str:
 
 
 def _copy_plan(
-    connector: SourceConfig, at_source: Admin, at_target: Admin, topics: JavaPattern | None
+    connector: ConfiguredSource, at_source: Admin, at_target: Admin, topics: JavaPattern | None
 ) -> CopyPlan:
     source = {
         topic: SourceTopic(partitions)
@@ -134,7 +134,7 @@ def _copy_plan(
 
 
 def _positions(
-    settings: FlowWorker, connector: SourceConfig, partitions: Collection[CopyPartition]
+    settings: FlowWorker, connector: ConfiguredSource, partitions: Collection[CopyPartition]
 ) -> Mapping[TopicPartition, Position]:
     wanted = [partition.source for partition in partitions]
     topic, flow = settings.worker.offset_topic.name, settings.flow
@@ -146,7 +146,7 @@ def _positions(
         ) from error
 
 
-def _migrations(settings: FlowWorker, connector: SourceConfig) -> Migrations:
+def _migrations(settings: FlowWorker, connector: ConfiguredSource) -> Migrations:
     """Read the flow's migrations. Where offsets are not preserved, the right to read them is not needed."""
     owner = owner_of(settings.worker.offset_topic.name, connector.name)
     try:
@@ -157,7 +157,7 @@ def _migrations(settings: FlowWorker, connector: SourceConfig) -> Migrations:
         raise
 
 
-def _left_out(connector: SourceConfig) -> frozenset[int]:
+def _left_out(connector: ConfiguredSource) -> frozenset[int]:
     """The producer ids whose batches the flow does not copy, because they came from the target."""
     settings = connector.settings
     if settings.names_show_origin or settings.copying.reactions.on_loop is OnLoop.COPY:

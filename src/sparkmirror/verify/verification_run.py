@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager, closing
 from pathlib import Path
 from typing import Final, Protocol
 
-from sparkmirror.connectors.flow_settings import FlowWorker, SourceConfig
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.policies.java_regex import JavaPattern
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.events import events_topic
 from sparkmirror.storage.verified import verified_events
 from sparkmirror.verify.flow_partitions import FlowPartitions, flow_partitions
@@ -44,7 +44,7 @@ class Verification:
 
     def __init__(
         self,
-        flows: Iterable[tuple[FlowWorker, SourceConfig]],
+        flows: Iterable[tuple[FlowWorker, ConfiguredSource]],
         topics: JavaPattern | None = None,
         report_file: Path | None = None,
     ) -> None:

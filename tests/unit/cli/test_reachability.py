@@ -5,9 +5,9 @@ import pytest
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
-from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, DisconnectedError
+from sparkmirror.settings.configured import ConfiguredFlow
 
 FILE = """\
 clusters = west, east
@@ -18,13 +18,13 @@ west->east.enabled = true
 
 
 @pytest.fixture
-def flows(tmp_path: Path) -> list[FlowSettings]:
+def flows(tmp_path: Path) -> list[ConfiguredFlow]:
     file = tmp_path / "mm2.properties"
     file.write_text(FILE)
     return read_mirror_maker_file(file).flows
 
 
-def test_each_cluster_is_asked_once_and_named_with_its_setting(flows: list[FlowSettings]) -> None:
+def test_each_cluster_is_asked_once_and_named_with_its_setting(flows: list[ConfiguredFlow]) -> None:
     asked = []
 
     def ask(settings: ConnectionSettings) -> None:
@@ -38,7 +38,7 @@ def test_each_cluster_is_asked_once_and_named_with_its_setting(flows: list[FlowS
     assert sorted(asked) == ["east", "west"]
 
 
-def test_what_a_cluster_answers_is_told_as_it_is(flows: list[FlowSettings]) -> None:
+def test_what_a_cluster_answers_is_told_as_it_is(flows: list[ConfiguredFlow]) -> None:
     def refuse(settings: ConnectionSettings) -> None:
         if settings.alias == "west":
             raise AuthenticationError("west: wrong password")
@@ -46,7 +46,7 @@ def test_what_a_cluster_answers_is_told_as_it_is(flows: list[FlowSettings]) -> N
     assert silent_clusters(clusters_of(flows), refuse) == {"west": "west: wrong password"}
 
 
-def test_a_slow_cluster_is_told_while_it_is_waited_for(flows: list[FlowSettings]) -> None:
+def test_a_slow_cluster_is_told_while_it_is_waited_for(flows: list[ConfiguredFlow]) -> None:
     told: list[str] = []
     is_told = threading.Event()
 

@@ -11,7 +11,7 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties
 from sparkmirror.connect.validation import validate
 from sparkmirror.connect.worker_file import connector_warnings, worker_file
-from sparkmirror.connectors.flow_settings import flow_settings
+from sparkmirror.settings.configured import configured_flow
 
 KIP_629: Final = "called {} since Kafka 2.7, and no longer read under this name"
 FORMER: Final = [
@@ -82,7 +82,7 @@ former = pytest.mark.parametrize(("key", "successor", "reason"), FORMER, ids=[ke
 def test_in_the_file_that_run_is_given(key: str, successor: str, reason: str, head: str) -> None:
     config = MirrorMakerConfig(parse_properties(f"{CLUSTERS}{head}{key} = x\n", "mm2.properties"), {})
     flow, _back = config.flows()
-    assert flow_settings(flow).source is not None
+    assert configured_flow(flow).source is not None
     assert [str(unknown) for unknown in config.unknown_keys()] == [
         f"{head}{key} ({reason.format(head + successor)})"
     ]

@@ -7,13 +7,13 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.read_back_log import ReadBackLog, Take
 from sparkmirror.connect.topics.status_topic import StatusTopic
-from sparkmirror.connectors.periodic import PeriodicThread
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.verifying import Verifying
+from sparkmirror.periodic.jobs import PeriodicThread
 
 NOWHERE = ConnectionSettings((("nowhere", 9092),))
 

@@ -8,13 +8,13 @@ from typing import Final
 import pytest
 
 from sparkmirror.batches.record_batch import OutgoingBatch
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, IncidentKind, OnBadBatch
 from sparkmirror.kafka.data.partition_queue import PartitionQueue
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.dead_letters import dead_letters_topic
 from tests.memory.committed import decoded
 from tests.memory.ledger import Due

@@ -2,7 +2,6 @@ from typing import Final
 
 from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.connector_settings import mirror_checkpoint_settings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.groups.group_looks import GroupLooks
@@ -11,6 +10,7 @@ from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
+from sparkmirror.settings.parsing import mirror_checkpoint_settings
 
 GROUP, OTHER = GroupId("billing"), GroupId("shipping")
 ORDERS, NEW, FOREIGN = (TopicPartition(topic, 0) for topic in ("orders", "orders-new", "clicks"))

@@ -8,8 +8,6 @@ import pytest
 
 from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.connector_settings import mirror_checkpoint_settings
-from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Round, Wanted
@@ -19,6 +17,8 @@ from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint, OffsetSync
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.parsing import mirror_checkpoint_settings
 
 FLOW = Flow(Alias("us"), Alias("eu"))
 PROPERTIES = {

@@ -1,11 +1,11 @@
 from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.connector_settings import mirror_checkpoint_settings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.groups.group_translations import translation_of
 from sparkmirror.metrics.readings import GroupTranslation
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
+from sparkmirror.settings.parsing import mirror_checkpoint_settings
 
 A, B, C = (TopicPartition("orders", partition) for partition in range(3))
 

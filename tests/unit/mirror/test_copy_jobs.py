@@ -7,11 +7,11 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import FlowSettings, SourceConfig, flow_settings
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
+from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, configured_flow
 
 PROPERTIES = {
     "clusters": "A, B",
@@ -24,9 +24,9 @@ PROPERTIES = {
 PARTITIONS = [CopyPartition(TopicPartition("orders", number), "A.orders") for number in range(10)]
 
 
-def flow(more: Mapping[str, str]) -> tuple[FlowSettings, SourceConfig]:
+def flow(more: Mapping[str, str]) -> tuple[ConfiguredFlow, ConfiguredSource]:
     (config,) = MirrorMakerConfig(Properties({**PROPERTIES, **more}), {}).flows()
-    settings = flow_settings(config)
+    settings = configured_flow(config)
     assert settings.source is not None
     return settings, settings.source
 

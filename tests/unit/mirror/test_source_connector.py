@@ -7,8 +7,8 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.mirror.source_connector import SourceConnector
+from sparkmirror.settings.configured import configured_flow
 from sparkmirror.setup.flow_admins import FlowAdmins
 
 PROPERTIES = {
@@ -57,7 +57,7 @@ PROPERTIES = {
 def test_jobs(more: dict[str, str], jobs: set[str]) -> None:
     """A single task can't be relieved; `partition.assignment=roundrobin` leaves the load unmeasured."""
     (config,) = MirrorMakerConfig(Properties(PROPERTIES | more), {}).flows()
-    settings = flow_settings(config)
+    settings = configured_flow(config)
     assert settings.source is not None
     source = SourceConnector(settings, settings.source, Future(), lambda _: 1)
     assert {job.name for job in source.jobs(cast("FlowAdmins", None))} == {

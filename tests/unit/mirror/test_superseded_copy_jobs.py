@@ -9,7 +9,6 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SupersededError
 from sparkmirror.domain.ids import TopicPartition
@@ -17,6 +16,7 @@ from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.policies.rate_limits import NO_LIMITS
+from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 from sparkmirror.storage.progress import Driver, JobEpoch, parse, progress_topic
 from tests.memory.client_run import client_run
 
@@ -30,9 +30,9 @@ PROPERTIES = {
 
 
 @pytest.fixture
-def flow() -> Iterator[FlowSettings]:
+def flow() -> Iterator[ConfiguredFlow]:
     (config,) = MirrorMakerConfig(Properties(PROPERTIES), {}).flows()
-    settings = flow_settings(config)
+    settings = configured_flow(config)
     with client_run() as run:
         target = run.cluster("B")
         target.create(progress_topic(settings.flow.source))
@@ -40,7 +40,7 @@ def flow() -> Iterator[FlowSettings]:
 
 
 @pytest.fixture
-def new_process(flow: FlowSettings) -> Iterator[Callable[[], CopyJobs]]:
+def new_process(flow: ConfiguredFlow) -> Iterator[Callable[[], CopyJobs]]:
     """Makes the copy jobs of another process with each call."""
     assert flow.source is not None
     source, made = flow.source, list[CopyJobs]()
@@ -54,18 +54,18 @@ def new_process(flow: FlowSettings) -> Iterator[Callable[[], CopyJobs]]:
         jobs.stop()
 
 
-def write(flow: FlowSettings, job_epoch: JobEpoch) -> None:
+def write(flow: ConfiguredFlow, job_epoch: JobEpoch) -> None:
     with closing(TopicWriter(flow.worker_client)) as writer:
         writer.write(progress_topic(flow.flow.source), [job_epoch.to_record()])
 
 
-def announced(flow: FlowSettings) -> list[JobEpoch]:
+def announced(flow: ConfiguredFlow) -> list[JobEpoch]:
     records = read_topic(flow.worker_client, progress_topic(flow.flow.source))
     return [found for found in map(parse, records) if isinstance(found, JobEpoch)]
 
 
 def test_each_process_announces_a_number_and_itself(
-    flow: FlowSettings, new_process: Callable[[], CopyJobs], caplog: pytest.LogCaptureFixture
+    flow: ConfiguredFlow, new_process: Callable[[], CopyJobs], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     first, second = new_process(), new_process()
@@ -80,7 +80,7 @@ def test_each_process_announces_a_number_and_itself(
 
 
 def test_a_process_whose_job_was_superseded_names_the_other_and_announces_nothing(
-    flow: FlowSettings, new_process: Callable[[], CopyJobs]
+    flow: ConfiguredFlow, new_process: Callable[[], CopyJobs]
 ) -> None:
     first, second = new_process(), new_process()
     first.replace(())
@@ -97,7 +97,7 @@ def test_a_process_whose_job_was_superseded_names_the_other_and_announces_nothin
 
 
 def test_of_equal_numbers_the_later_one_in_the_log_counts(
-    flow: FlowSettings, new_process: Callable[[], CopyJobs]
+    flow: ConfiguredFlow, new_process: Callable[[], CopyJobs]
 ) -> None:
     process = new_process()
     process.replace(())
@@ -111,7 +111,7 @@ def test_of_equal_numbers_the_later_one_in_the_log_counts(
 
 
 def test_a_process_takes_over_from_one_that_was_stopped(
-    flow: FlowSettings, new_process: Callable[[], CopyJobs], caplog: pytest.LogCaptureFixture
+    flow: ConfiguredFlow, new_process: Callable[[], CopyJobs], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     first = new_process()
@@ -126,7 +126,7 @@ def test_a_process_takes_over_from_one_that_was_stopped(
 
 
 def test_only_an_elected_process_takes_the_flow_back(
-    flow: FlowSettings, new_process: Callable[[], CopyJobs], caplog: pytest.LogCaptureFixture
+    flow: ConfiguredFlow, new_process: Callable[[], CopyJobs], caplog: pytest.LogCaptureFixture
 ) -> None:
     assert flow.source is not None
     source = SourceConnector(flow, flow.source, Future(), lambda _: 1)

@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.connectors.internal_topics import OwnTopic
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
@@ -15,9 +13,13 @@ from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey, Surv
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, PlannedCopy, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.plan.plan_findings import findings, findings_between
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan
+from sparkmirror.storage.topic_creation import (
+    OwnTopic,
+)
 
 MODERN = {key: ApiRange(0, 20) for key in range(80)}
 ALL_RIGHTS = frozenset(AclOperation)

@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.preserving import OnGap, OnMismatch, Preserving
 from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.preserved_findings import preserved_topics
+from sparkmirror.settings.source import MirrorSourceSettings
 from tests.unit.plan.test_plan_findings import cluster
 
 

@@ -6,7 +6,6 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import (
     AclBinding,
     AclOperation,
@@ -20,6 +19,7 @@ from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 
 READ = AclBinding(

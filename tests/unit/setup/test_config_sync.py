@@ -6,13 +6,13 @@ from typing import cast
 
 import pytest
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, UnsupportedVersionError
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType
 from sparkmirror.kafka.wire.error_codes import INVALID_CONFIG
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.admin_writes import Results
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins

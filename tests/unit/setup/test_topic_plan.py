@@ -1,12 +1,12 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from sparkmirror.connectors.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import IdentityReplicationPolicy
+from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.setup.topic_plan import (
     CopyPlan,
     GrowTopic,

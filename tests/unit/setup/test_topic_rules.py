@@ -2,8 +2,8 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.connectors.source import MirrorSourceSettings, should_replicate
 from sparkmirror.policies.filters import DefaultTopicFilter
+from sparkmirror.settings.source import MirrorSourceSettings, should_replicate
 from sparkmirror.setup.topic_rules import first_refusal, verdicts
 
 NAMES = (

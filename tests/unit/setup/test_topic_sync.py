@@ -7,13 +7,13 @@ from typing import cast
 
 import pytest
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.domain.topics import ListedTopic, TopicCreation, TopicListing
 from sparkmirror.kafka.admin.admin import TopicConfigs
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.admin_writes import Results
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_plan import GrowTopic, TopicPlan
 from sparkmirror.setup.topic_sync import TopicSync

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from sparkmirror.connectors.flow_log import flow_log
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.spark.executors import JobStatus
 from sparkmirror.spark.spark_watch import SparkWatch
 

@@ -5,8 +5,8 @@ import re
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import flow_settings
-from sparkmirror.connectors.internal_topics import checkpoints_topic, heartbeats_topic, own_topics
+from sparkmirror.settings.configured import configured_flow
+from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic, own_topics
 from tests.support.rights_page import PAGE, Mode, Side, grants, with_section
 
 SETTINGS = {
@@ -25,7 +25,7 @@ MORE = {
 def own(**settings: str) -> set[tuple[str, str]]:
     """The topics that a flow A->B makes for itself, each with its cluster."""
     flows = MirrorMakerConfig(Properties(SETTINGS | settings)).flows()
-    made = flow_settings(next(flow for flow in flows if flow.flow.source == "A"))
+    made = configured_flow(next(flow for flow in flows if flow.flow.source == "A"))
     assert made.source is not None
     assert made.checkpoint is not None
     assert made.heartbeat is not None

@@ -12,10 +12,10 @@ from typing import Final
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
-from sparkmirror.connectors.flow_settings import MirroringFlow
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.kafka.data.topic_log import TopicTail
+from sparkmirror.settings.configured import MirroringFlow
 from sparkmirror.storage.events import Event, events_topic, parse_event
 
 _FAILED: Final = 2

@@ -11,12 +11,12 @@ from sparkmirror.cli.http_server import address, serve_metrics, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
-from sparkmirror.connectors.flow_settings import FlowSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.plan.file_findings import file_findings
+from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.spark.log_files import spark_log_file
 
 _log = logging.getLogger("sparkmirror.run")
@@ -157,12 +157,12 @@ class _Start:
             self._is_waiting = True
 
 
-def _named(flow: FlowSettings) -> str:
+def _named(flow: ConfiguredFlow) -> str:
     return str(flow.flow) if flow.source is not None else f"{flow.flow} (only heartbeats)"
 
 
 def _serve(
-    mirror: MirrorMaker, metrics: Metrics, arguments: argparse.Namespace, flows: Sequence[FlowSettings]
+    mirror: MirrorMaker, metrics: Metrics, arguments: argparse.Namespace, flows: Sequence[ConfiguredFlow]
 ) -> None:
     """Until the process ends. Raises SparkmirrorError for an address that can't be used."""
     if arguments.http is not None:

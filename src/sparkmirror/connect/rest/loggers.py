@@ -9,14 +9,13 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from sparkmirror.connect.herder import Herder
-from sparkmirror.connect.logger_levels import LoggerLevel, LogLevels
+from sparkmirror.connect.logger_levels import LoggerLevel, LogLevels, is_level
 from sparkmirror.connect.rest import responses
 from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.forwarding import HerderCalls
 from sparkmirror.connect.rest.requests import config_changes, read_body
 from sparkmirror.connect.rest.responses import bad_request, empty_response, json_response
 from sparkmirror.domain.connect import ConnectError
-from sparkmirror.domain.log_levels import is_level
 
 logger = logging.getLogger(__name__)
 

@@ -14,8 +14,8 @@ from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.connect import ConnectorConfig, TargetState
-from sparkmirror.domain.connect_json import java_text, read_json, write_json
 from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.storage.connect_json import java_text, read_json, write_json
 
 _TARGET_STATE_KEY: Final = "target-state-"
 _CONNECTOR_KEY: Final = "connector-"

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple, TypeGuard
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset
-from sparkmirror.domain.connect_json import in_hash_order, java_text, read_json, write_json
 from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.storage.connect_json import in_hash_order, java_text, read_json, write_json
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MIN: Final = -(2**63)

@@ -10,8 +10,8 @@ from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.connect import State, Status
-from sparkmirror.domain.connect_json import read_json, write_json
 from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.storage.connect_json import read_json, write_json
 
 _CONNECTOR: Final = "status-connector-"
 _TASK: Final = "status-task-"

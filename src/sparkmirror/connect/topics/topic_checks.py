@@ -1,9 +1,11 @@
 """Checks that Connect's three topics, where they exist, are compacted and have the right partitions."""
 
 from sparkmirror.config.worker_settings import WorkerSettings
-from sparkmirror.connectors.internal_topics import require_compacted
 from sparkmirror.domain.errors import UnfitTopicError
 from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.storage.topic_creation import (
+    require_compacted,
+)
 
 
 def check_connect_topics(admin: Admin, worker: WorkerSettings) -> None:

@@ -7,7 +7,6 @@ the migrations topic, so that they can be restored.
 from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
-from sparkmirror.connectors.source import why_not
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.cluster import read_metadata
@@ -26,6 +25,7 @@ from sparkmirror.migrate.moves.group_move_steps import (
 )
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.settings.source import why_not
 from sparkmirror.status.flow_access import CheckpointAccess, FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from sparkmirror.connectors.source import preserves_offsets, remote_topic, why_not
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
@@ -24,6 +23,7 @@ from sparkmirror.migrate.promote.failback_steps import FailbackRollback, Partiti
 from sparkmirror.migrate.promote.log_comparison import Differences, Parted
 from sparkmirror.migrate.promote.parted_logs import KeptAside, LogSpan, PartedLogs
 from sparkmirror.migrate.promote.promotion import Refused, Wanted
+from sparkmirror.settings.source import preserves_offsets, remote_topic, why_not
 from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import existing_offsets

@@ -4,8 +4,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.source import remote_topic
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
@@ -14,6 +12,8 @@ from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.migrate.remake.remake_steps import GroupPlace
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.source import remote_topic
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader, RunSync
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from sparkmirror.batches.filler import is_filler
-from sparkmirror.connectors.source import preserves_offsets, remote_topic, should_replicate
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -27,6 +26,7 @@ from sparkmirror.migrate.promote.last_fence import LastFence
 from sparkmirror.migrate.promote.promoted_groups import PromotedGroups
 from sparkmirror.migrate.promote.promotion_steps import Ends, PromotionRollback, TopicsPromotion
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.settings.source import preserves_offsets, remote_topic, should_replicate
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, with_records
 from sparkmirror.status.mirrored_partitions import mirrored_partitions

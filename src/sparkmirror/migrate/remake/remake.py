@@ -9,7 +9,6 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from itertools import groupby
 
-from sparkmirror.connectors.source import preserves_offsets
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, TopicExistsError
@@ -28,6 +27,7 @@ from sparkmirror.migrate.promote.groups_back import BothSides, GroupsBack
 from sparkmirror.migrate.promote.parted_logs import LogSpan
 from sparkmirror.migrate.promote.promotion import Refused, Wanted
 from sparkmirror.migrate.remake.remake_steps import GroupPlace, PartitionRemake, TopicRemake
+from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets
 from sparkmirror.status.mirrored_partitions import mirrored_partitions

@@ -11,7 +11,7 @@ from sparkmirror.config.connector_options import (
     USE_DEFAULTS_FROM,
 )
 from sparkmirror.config.definitions import Definition
-from sparkmirror.config.mirror_maker import FlowConfig, MirrorMakerConfig
+from sparkmirror.config.mirror_maker import FlowProperties, MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
 
@@ -24,7 +24,7 @@ def effective(properties: Properties) -> dict[str, object]:
     return {str(flow.flow): _flow(flow) for flow in MirrorMakerConfig(properties, {}).flows()}
 
 
-def _flow(flow: FlowConfig) -> dict[str, object]:
+def _flow(flow: FlowProperties) -> dict[str, object]:
     source = MIRROR_SOURCE.parse(flow.source)
     checkpoint = MIRROR_CHECKPOINT.parse(flow.checkpoint)
     mirrors = source.boolean("enabled")
@@ -51,7 +51,7 @@ def _connector(definition: Definition, properties: Properties, worker: Propertie
     return _values(definition | SOURCE_FRAMEWORK, properties) | converters
 
 
-def _source(flow: FlowConfig) -> dict[str, object]:
+def _source(flow: FlowProperties) -> dict[str, object]:
     connector, worker = flow.source, flow.worker
     return _connector(MIRROR_SOURCE | OWN_SOURCE, connector, worker) | {
         "name": connector["name"],
@@ -65,7 +65,7 @@ def _source(flow: FlowConfig) -> dict[str, object]:
     }
 
 
-def _checkpoint(flow: FlowConfig) -> dict[str, object]:
+def _checkpoint(flow: FlowProperties) -> dict[str, object]:
     # Under a name of their own in Connect, where `name` is that of all three in mm2.properties.
     connector, worker = flow.checkpoint | Properties({"name": "x"}), flow.worker
     return _connector(MIRROR_CHECKPOINT, connector, worker) | {
@@ -79,7 +79,7 @@ def _checkpoint(flow: FlowConfig) -> dict[str, object]:
     }
 
 
-def _heartbeat(flow: FlowConfig) -> dict[str, object]:
+def _heartbeat(flow: FlowProperties) -> dict[str, object]:
     connector = flow.heartbeat | Properties({"name": "x"})
     producer = client_layers.target_producer(flow.worker, connector, 0)
     return _connector(MIRROR_HEARTBEAT, connector, flow.worker) | {

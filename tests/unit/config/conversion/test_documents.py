@@ -13,8 +13,8 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties, read_properties, read_text
 from sparkmirror.connect.validation import validate
 from sparkmirror.connect.worker_file import connector_warnings
-from sparkmirror.connectors.flow_settings import flow_settings
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.settings.configured import configured_flow
 
 DATA: Final = Path(__file__).parent / "data"
 THREE: Final = ("mm2-cpc-source-0.json", "mm2-hbc-source-0.json", "mm2-msc-source-0.json")
@@ -42,7 +42,7 @@ def converted(*names: str) -> tuple[Properties, list[str]]:
 
 def test_three_connectors() -> None:
     properties, said = converted(*THREE)
-    (flow,) = (flow_settings(flow) for flow in MirrorMakerConfig(properties, {}).flows())
+    (flow,) = (configured_flow(flow) for flow in MirrorMakerConfig(properties, {}).flows())
     assert str(flow.flow) == "source-0->target-0"
     assert flow.source is not None
     assert flow.source.settings.topic_filter.should_replicate("test")
@@ -61,7 +61,7 @@ def test_three_connectors() -> None:
 
 def test_with_their_worker_they_go_on_where_they_were() -> None:
     properties, said = converted(*THREE, WORKER_FILE)
-    (flow,) = (flow_settings(flow) for flow in MirrorMakerConfig(properties, {}).flows())
+    (flow,) = (configured_flow(flow) for flow in MirrorMakerConfig(properties, {}).flows())
     assert flow.source is not None
     assert flow.source.name == "mm2-msc-source-0"
     assert flow.worker.offset_topic.name == "connect-offsets"
@@ -117,7 +117,7 @@ def test_properties_are_known_to_the_last_key(name: str) -> None:
 
 def test_a_document_that_wants_a_login_has_it() -> None:
     forth, _ = MirrorMakerConfig(converted("cloud-to-local.properties")[0], {}).flows()
-    source = flow_settings(forth).source
+    source = configured_flow(forth).source
     assert source is not None
     sasl = source.source_admin.sasl
     assert sasl is not None
@@ -135,7 +135,7 @@ def test_properties_of_clients_are_known_to_the_last_key(name: str) -> None:
 
 def test_a_resource() -> None:
     properties, said = converted("mirror-maker-2-v1beta2.yaml")
-    (flow,) = (flow_settings(flow) for flow in MirrorMakerConfig(properties, {}).flows())
+    (flow,) = (configured_flow(flow) for flow in MirrorMakerConfig(properties, {}).flows())
     assert flow.source is not None
     assert flow.source.name == "my-cluster-source->my-cluster-target.MirrorSourceConnector"
     assert flow.source.settings.replication_factor == 1

@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
-from sparkmirror.connectors.source import CopySettings
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import ResumeReason, Start
@@ -15,6 +14,7 @@ from sparkmirror.copy.task_state import TaskState
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.incidents import IncidentKind, OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position
 from tests.memory.client_run import OneFault
 from tests.memory.network import Fate

@@ -7,8 +7,8 @@ from rich.console import Console
 
 from sparkmirror.cli.commands.verify.table import print_table
 from sparkmirror.cli.terminal import StatusLines
-from sparkmirror.connectors.flow_settings import MirroringFlow
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.settings.configured import MirroringFlow
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan, outcome_of
 from sparkmirror.verify.verdict import FlowVerdict
 from sparkmirror.verify.verification_run import Verification

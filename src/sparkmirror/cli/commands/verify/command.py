@@ -16,9 +16,9 @@ from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.cli.terminal import StatusLines
-from sparkmirror.connectors.flow_settings import MirroringFlow
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.settings.configured import MirroringFlow
 from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.session import Session
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan

@@ -1,38 +1,38 @@
-"""Lists and creates the internal topics of MM2 and Connect; existing topics stay as they are."""
+"""Creates the internal topics of MM2 and Connect; existing topics stay as they are."""
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from typing import Final, NamedTuple
 
 from sparkmirror.config.admin_plugins import AdminPlugins
-from sparkmirror.connectors.flow_settings import (
-    CheckpointConfig,
-    FlowWorker,
-    HeartbeatConfig,
-    SourceConfig,
-)
-from sparkmirror.connectors.periodic import Job
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, TopicExistsError, UnfitTopicError
-from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.domain.incidents import OnBadBatch
+from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.periodic.jobs import Job
 from sparkmirror.policies.admin_writes import AdminWrites
-from sparkmirror.storage.attempts import attempts_topic
-from sparkmirror.storage.dead_letters import dead_letters_topic
-from sparkmirror.storage.events import CONFIGS as EVENTS
-from sparkmirror.storage.events import events_topic
-from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
-from sparkmirror.storage.progress import progress_topic
-from sparkmirror.storage.synced_acls import synced_acls_topic
 
 _log = logging.getLogger(__name__)
 
 _POLICY: Final = "cleanup.policy"
 COMPACTED: Final = {_POLICY: "compact"}
 _DENIED_RETRY_S: Final = 60.0
+
+
+class OwnTopic(NamedTuple):
+    """An internal topic and the cluster that it is on.
+
+    `replicas_setting` is the option for its replication factor; `is_read`: the mirror reads it back;
+    `is_needed`: it can't do without.
+    """
+
+    cluster: Alias
+    creation: TopicCreation
+    replicas_setting: str
+    is_read: bool = True
+    is_needed: bool = True
 
 
 class Ensured(NamedTuple):
@@ -48,7 +48,7 @@ NOT_TRIED: Final = Ensured(frozenset(), frozenset())
 class OwnTopicCreation:
     """Creates a topic of a connector, at its start and again where that was denied. One owner. Blocks."""
 
-    def __init__(self, topic: "OwnTopic", admin: ConnectionSettings, plugins: AdminPlugins) -> None:
+    def __init__(self, topic: OwnTopic, admin: ConnectionSettings, plugins: AdminPlugins) -> None:
         self._topic = topic
         self._admin = admin
         self._plugins = plugins
@@ -125,82 +125,3 @@ def require_compacted(admin: Admin, key: str, topic: str, purpose: str) -> None:
                 f" {admin.bootstrap_servers} --alter --entity-type topics --entity-name {topic}"
                 f" --add-config {_POLICY}=compact",
             )
-
-
-_SEGMENT_BYTES: Final = "16777216"
-"""Positions are rewritten each second; with small segments compaction keeps the topic quick to read."""
-
-
-class OwnTopic(NamedTuple):
-    """An internal topic and the cluster that it is on.
-
-    `replicas_setting` is the option for its replication factor; `is_read`: the mirror reads it back;
-    `is_needed`: it can't do without.
-    """
-
-    cluster: Alias
-    creation: TopicCreation
-    replicas_setting: str
-    is_read: bool = True
-    is_needed: bool = True
-
-
-def topics_on_target(on: FlowWorker, connector: SourceConfig) -> Sequence[TopicCreation]:
-    """A MirrorSourceConnector's positions, progress, attempts and events; others if it needs them."""
-    positions, source = on.worker.offset_topic, on.flow.source
-    replicas = positions.replication_factor
-    small = {"segment.bytes": _SEGMENT_BYTES}
-    topics = [
-        TopicCreation(positions.name, positions.partitions, replicas, {**small, **dict(positions.configs)}),
-        TopicCreation(progress_topic(source), 1, replicas, {**small, **COMPACTED}),
-        TopicCreation(attempts_topic(source), 1, replicas, {**small, **COMPACTED}),
-        TopicCreation(events_topic(source), 1, replicas, EVENTS),
-    ]
-    if connector.settings.copying.reactions.on_bad_batch is OnBadBatch.SKIP:
-        topics.append(TopicCreation(dead_letters_topic(source), 1, replicas, COMPACTED))
-    if connector.settings.sync_acls_delete:
-        topics.append(TopicCreation(synced_acls_topic(source), 1, replicas, COMPACTED))
-    if not connector.settings.names_show_origin:
-        topics.append(TopicCreation(PRODUCER_IDS_TOPIC, 1, replicas, COMPACTED))
-    return topics
-
-
-def offset_syncs_topic(on: FlowWorker, connector: SourceConfig) -> OwnTopic | None:
-    """None where no offset syncs are emitted."""
-    settings = connector.settings
-    if settings.offset_syncs_topic is None:
-        return None
-    side = on.flow.source if settings.offset_syncs_on_source else on.flow.target
-    syncs = TopicCreation(settings.offset_syncs_topic, 1, settings.offset_syncs_replication_factor, COMPACTED)
-    return OwnTopic(side, syncs, "offset-syncs.topic.replication.factor", is_read=False)
-
-
-def checkpoints_topic(flow: Flow, connector: CheckpointConfig) -> OwnTopic:
-    settings = connector.settings
-    topic = TopicCreation(settings.checkpoints_topic, 1, settings.checkpoints_replication_factor, COMPACTED)
-    return OwnTopic(flow.target, topic, "checkpoints.topic.replication.factor")
-
-
-def heartbeats_topic(flow: Flow, connector: HeartbeatConfig) -> OwnTopic:
-    settings = connector.settings
-    topic = TopicCreation(settings.topic, 1, settings.replication_factor, COMPACTED)
-    return OwnTopic(flow.target, topic, "heartbeats.topic.replication.factor", is_read=False)
-
-
-def own_topics(flow: FlowWorker, source: SourceConfig) -> Sequence[OwnTopic]:
-    """All of a MirrorSourceConnector's."""
-    setting = "offset.storage.replication.factor"
-    syncs = offset_syncs_topic(flow, source)
-    alias = flow.flow.source
-    spared, unread = (attempts_topic(alias), events_topic(alias)), events_topic(alias)
-    on_target = [
-        OwnTopic(
-            flow.flow.target,
-            topic,
-            setting,
-            is_read=topic.name != unread,
-            is_needed=topic.name not in spared,
-        )
-        for topic in topics_on_target(flow, source)
-    ]
-    return on_target if syncs is None else [*on_target, syncs]

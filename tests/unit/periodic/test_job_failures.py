@@ -4,10 +4,10 @@ import logging
 
 import pytest
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.job_failures import JobFailures
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.job_failures import JobFailures
 
 AWAY = DisconnectedError("no answer")
 REFUSED = AuthorizationError("no right")

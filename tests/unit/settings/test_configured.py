@@ -6,8 +6,8 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.flow_settings import FlowSettings, flow_settings
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 
 PROPERTIES = {
     "clusters": "A, B",
@@ -16,9 +16,9 @@ PROPERTIES = {
 }
 
 
-def settings(**more: str) -> dict[str, FlowSettings]:
+def settings(**more: str) -> dict[str, ConfiguredFlow]:
     config = MirrorMakerConfig(Properties(PROPERTIES | more), {})
-    return {str(flow.flow): flow_settings(flow) for flow in config.flows()}
+    return {str(flow.flow): configured_flow(flow) for flow in config.flows()}
 
 
 def test_a_flow_that_is_not_enabled_only_emits_heartbeats() -> None:

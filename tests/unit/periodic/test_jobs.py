@@ -10,10 +10,10 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.connectors.flow_log import flow_log
-from sparkmirror.connectors.periodic import Job, PeriodicThread, Schedule, persist, start_all, stop_all
 from sparkmirror.domain.errors import ConfigError, DisconnectedError, SupersededError, UnfitTopicError
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.jobs import Job, PeriodicThread, Schedule, persist, start_all, stop_all
 from tests.support.waiting import await_value
 
 WAIT_S: Final = 10.0

@@ -9,21 +9,11 @@ from typing import NamedTuple, TypeVar
 from sparkmirror.config import client_layers
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
 from sparkmirror.config.masking import masked
-from sparkmirror.config.mirror_maker import FlowConfig
+from sparkmirror.config.mirror_maker import FlowProperties
 from sparkmirror.config.plugin_points import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.transaction_settings import TransactionSettings, transaction_settings
 from sparkmirror.config.worker_settings import WorkerSettings, worker_settings
-from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
-from sparkmirror.connectors.connector_settings import (
-    mirror_checkpoint_off,
-    mirror_checkpoint_settings,
-    mirror_heartbeat_settings,
-    mirror_source_enabled,
-    mirror_source_settings,
-)
-from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
-from sparkmirror.connectors.source import PRESERVED_TOPICS, MirrorSourceSettings
 from sparkmirror.domain.client_settings import (
     ConnectionSettings,
     ConsumerSettings,
@@ -31,6 +21,16 @@ from sparkmirror.domain.client_settings import (
     ProducerSettings,
 )
 from sparkmirror.domain.ids import ConnectorName, Flow
+from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
+from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
+from sparkmirror.settings.parsing import (
+    mirror_checkpoint_off,
+    mirror_checkpoint_settings,
+    mirror_heartbeat_settings,
+    mirror_source_enabled,
+    mirror_source_settings,
+)
+from sparkmirror.settings.source import PRESERVED_TOPICS, MirrorSourceSettings
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +61,7 @@ class PerTask(Mapping[int, _T]):
 
 
 @dataclass(frozen=True, slots=True)
-class SourceConfig:
+class ConfiguredSource:
     """A MirrorSourceConnector's settings and those of its clients; data clients per task."""
 
     name: ConnectorName
@@ -83,7 +83,7 @@ class SourceConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class CheckpointConfig:
+class ConfiguredCheckpoint:
     """A MirrorCheckpointConnector's settings and those of its clients."""
 
     name: ConnectorName
@@ -99,7 +99,7 @@ class CheckpointConfig:
 
 
 @dataclass(frozen=True, slots=True)
-class HeartbeatConfig:
+class ConfiguredHeartbeat:
     name: ConnectorName
     settings: MirrorHeartbeatSettings
     admin: ConnectionSettings
@@ -116,29 +116,29 @@ class FlowWorker:
 
 
 @dataclass(frozen=True, slots=True)
-class FlowSettings(FlowWorker):
+class ConfiguredFlow(FlowWorker):
     """`source` and `checkpoint` are None for a flow that only emits heartbeats."""
 
-    source: SourceConfig | None
-    checkpoint: CheckpointConfig | None
-    heartbeat: HeartbeatConfig
+    source: ConfiguredSource | None
+    checkpoint: ConfiguredCheckpoint | None
+    heartbeat: ConfiguredHeartbeat
     checkpoint_off: str | None = None
     """The setting that turns the checkpoint connector off."""
     shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     """Of each connector its settings as they were written, without secrets."""
 
 
-def flow_settings(config: FlowConfig) -> FlowSettings:
+def configured_flow(config: FlowProperties) -> ConfiguredFlow:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
-    heartbeat = heartbeat_config(config.heartbeat)
+    heartbeat = configured_heartbeat(config.heartbeat)
     enabled = mirror_source_enabled(config.source)
     worker = worker_settings(config.worker)
-    return FlowSettings(
+    return ConfiguredFlow(
         flow=config.flow,
         worker=worker,
         worker_client=client_layers.worker_client(config.worker, "offsets"),
-        source=source_config(config.source, config.worker, worker) if enabled else None,
-        checkpoint=checkpoint_config(config.checkpoint, config.worker),
+        source=configured_source(config.source, config.worker, worker) if enabled else None,
+        checkpoint=configured_checkpoint(config.checkpoint, config.worker),
         heartbeat=heartbeat,
         checkpoint_off=mirror_checkpoint_off(config.checkpoint),
         shown={
@@ -148,15 +148,15 @@ def flow_settings(config: FlowConfig) -> FlowSettings:
     )
 
 
-def source_config(
+def configured_source(
     connector: Properties, worker_properties: Properties, worker: WorkerSettings
-) -> SourceConfig:
+) -> ConfiguredSource:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
     settings = mirror_source_settings(connector)
     note = REPLICATION_POLICY.note(connector)
     if note is not None:
         _log.info("%s: %s", settings.flow, note)
-    config = SourceConfig(
+    config = ConfiguredSource(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
         source_admin=client_layers.source_admin(connector),
@@ -173,7 +173,7 @@ def source_config(
     return config if settings.preserved_topics is None else _preserving(connector, config)
 
 
-def _preserving(connector: Properties, config: SourceConfig) -> SourceConfig:
+def _preserving(connector: Properties, config: ConfiguredSource) -> ConfiguredSource:
     """Without transactions, whose commits take offsets: the log's end is the position (docs/decisions/0006).
 
     Raises ConfigError for what does not go together with preserved offsets.
@@ -189,7 +189,7 @@ def _preserving(connector: Properties, config: SourceConfig) -> SourceConfig:
     return replace(config, transactions=None)
 
 
-def _check_preserving(connector: Properties, config: SourceConfig) -> None:
+def _check_preserving(connector: Properties, config: ConfiguredSource) -> None:
     reason: str | None = None
     if config.transactions is not None and not config.settings.preserves_all:
         reason = (
@@ -206,12 +206,14 @@ def _check_preserving(connector: Properties, config: SourceConfig) -> None:
         raise connector.error("offsets.preserve", reason)
 
 
-def checkpoint_config(connector: Properties, worker_properties: Properties) -> CheckpointConfig | None:
+def configured_checkpoint(
+    connector: Properties, worker_properties: Properties
+) -> ConfiguredCheckpoint | None:
     """None for one that has nothing to do. Raises ConfigError for whatever can't be used."""
     settings = mirror_checkpoint_settings(connector)
     if settings is None:
         return None
-    return CheckpointConfig(
+    return ConfiguredCheckpoint(
         name=ConnectorName(connector["name"].strip()),
         settings=settings,
         source_admin=client_layers.source_admin(connector, "checkpoint-source-admin"),
@@ -224,10 +226,10 @@ def checkpoint_config(connector: Properties, worker_properties: Properties) -> C
     )
 
 
-def heartbeat_config(connector: Properties) -> HeartbeatConfig:
+def configured_heartbeat(connector: Properties) -> ConfiguredHeartbeat:
     """Raises ConfigError with key, value and reason for whatever can't be used."""
     settings = mirror_heartbeat_settings(connector)
-    return HeartbeatConfig(
+    return ConfiguredHeartbeat(
         ConnectorName(connector["name"].strip()),
         settings,
         client_layers.target_admin(connector, "heartbeats-target-admin"),
@@ -238,8 +240,8 @@ def heartbeat_config(connector: Properties) -> HeartbeatConfig:
 class MirroringFlow(NamedTuple):
     """A flow that mirrors topics, by this connector."""
 
-    settings: FlowSettings
-    connector: SourceConfig
+    settings: ConfiguredFlow
+    connector: ConfiguredSource
 
     @property
     def name(self) -> str:

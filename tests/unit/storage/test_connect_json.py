@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.domain.connect_json import in_hash_order, java_text, read_json, write_json
 from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.storage.connect_json import in_hash_order, java_text, read_json, write_json
 
 _THE_OTHERS = b'"key-5":5,"key-4":4,"key-3":3,"key-2":2,"key-9":9,"key-8":8,"key-7":7,"key-6":6'
 CAPTURED = [

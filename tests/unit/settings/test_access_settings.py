@@ -3,11 +3,11 @@
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.connector_settings import mirror_source_settings
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.files import NamedFile
+from sparkmirror.settings.parsing import mirror_source_settings
+from sparkmirror.settings.source import MirrorSourceSettings
 
 CONNECTOR = {
     "name": "MirrorSourceConnector",

@@ -8,8 +8,6 @@ from typing import Final
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import parse_properties
-from sparkmirror.connectors.connector_settings import mirror_source_settings
-from sparkmirror.connectors.source import MirrorSourceSettings
 from sparkmirror.domain.acls import (
     AclBinding,
     AclOperation,
@@ -18,6 +16,8 @@ from sparkmirror.domain.acls import (
     ResourceType,
 )
 from sparkmirror.domain.topics import AlterConfigOpType, ConfigEntry, ConfigSource
+from sparkmirror.settings.parsing import mirror_source_settings
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.setup.config_plan import ConfigPlan, MirroredConfigs, plan_configs
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics, replicated_topics

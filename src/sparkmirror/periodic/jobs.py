@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, TypeVar
 
-from sparkmirror.connectors.flow_log import FlowLog
-from sparkmirror.connectors.job_failures import JobFailures
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError, UnfitTopicError
+from sparkmirror.periodic.flow_log import FlowLog
+from sparkmirror.periodic.job_failures import JobFailures
 
 T = TypeVar("T")
 

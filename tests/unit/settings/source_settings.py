@@ -1,8 +1,8 @@
 """Makes settings of a source connector from properties."""
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.connector_settings import mirror_source_settings
-from sparkmirror.connectors.source import MirrorSourceSettings
+from sparkmirror.settings.parsing import mirror_source_settings
+from sparkmirror.settings.source import MirrorSourceSettings
 
 MIRROR = "org.apache.kafka.connect.mirror."
 

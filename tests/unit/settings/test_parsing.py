@@ -4,14 +4,6 @@ from enum import Enum
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings, counterpart, is_followed
-from sparkmirror.connectors.connector_settings import (
-    mirror_checkpoint_off,
-    mirror_checkpoint_settings,
-    mirror_heartbeat_settings,
-    mirror_source_enabled,
-    mirror_source_settings,
-)
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import ConfigError
@@ -21,7 +13,15 @@ from sparkmirror.domain.preserving import OnGap, OnMismatch, Preserving
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
-from tests.unit.connectors.source_settings import CONNECTOR, MIRROR, source
+from sparkmirror.settings.checkpoint import MirrorCheckpointSettings, counterpart, is_followed
+from sparkmirror.settings.parsing import (
+    mirror_checkpoint_off,
+    mirror_checkpoint_settings,
+    mirror_heartbeat_settings,
+    mirror_source_enabled,
+    mirror_source_settings,
+)
+from tests.unit.settings.source_settings import CONNECTOR, MIRROR, source
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.policies.filters import DefaultTopicFilter
+from sparkmirror.settings.source import MirrorSourceSettings, remote_topic, should_replicate
 
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ANYTHING: Final = re.compile(r"(\.|\[[^\]]*\]|\\[dDwWsS])[*+?]?")

@@ -1,6 +1,6 @@
-from sparkmirror.connectors.heartbeat import heartbeat_record
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.offsets.wire_records import Heartbeat
+from sparkmirror.settings.heartbeat import heartbeat_record
 
 
 def test_a_heartbeat_carries_its_time_twice() -> None:

@@ -2,7 +2,6 @@ from collections.abc import Collection
 
 import pytest
 
-from sparkmirror.connectors.internal_topics import COMPACTED, Ensured, ensure_topics, require_compacted
 from sparkmirror.domain.errors import (
     AuthorizationError,
     DisconnectedError,
@@ -13,6 +12,12 @@ from sparkmirror.domain.errors import (
 from sparkmirror.domain.topics import ConfigEntry, TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.policies.admin_writes import Results
+from sparkmirror.storage.topic_creation import (
+    COMPACTED,
+    Ensured,
+    ensure_topics,
+    require_compacted,
+)
 
 WANTED = [TopicCreation(name, 1, 3, COMPACTED) for name in ("there", "missing", "also-missing")]
 

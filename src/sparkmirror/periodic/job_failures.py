@@ -4,8 +4,8 @@ import logging
 from dataclasses import dataclass
 from typing import Final
 
-from sparkmirror.connectors.flow_log import FlowLog
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.periodic.flow_log import FlowLog
 
 REPEATED_EVERY_S: Final = 60.0
 

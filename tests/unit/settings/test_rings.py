@@ -2,9 +2,9 @@
 
 import pytest
 
-from sparkmirror.connectors.rings import RingFlow, check_rings
 from sparkmirror.domain.errors import ConfigError
-from tests.unit.connectors.source_settings import MIRROR, source
+from sparkmirror.settings.rings import RingFlow, check_rings
+from tests.unit.settings.source_settings import MIRROR, source
 
 RING = ("A->B", "B->C", "C->A")
 

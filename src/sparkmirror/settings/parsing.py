@@ -26,9 +26,6 @@ from sparkmirror.config.plugin_points import (
     TOPIC_FILTER,
 )
 from sparkmirror.config.properties import Properties
-from sparkmirror.connectors.checkpoint import MirrorCheckpointSettings
-from sparkmirror.connectors.heartbeat import MirrorHeartbeatSettings
-from sparkmirror.connectors.source import PRESERVED_TOPICS, CopySettings, MirrorSourceSettings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop, Reactions
@@ -38,6 +35,9 @@ from sparkmirror.files import NamedFile
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy
+from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
+from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
+from sparkmirror.settings.source import PRESERVED_TOPICS, CopySettings, MirrorSourceSettings
 
 _NOT_YET: Final = ("transforms", "predicates", "offsets.storage.topic")
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.connectors.source import MirrorSourceSettings, remote_topic, should_replicate, why_not
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
+from sparkmirror.settings.source import MirrorSourceSettings, remote_topic, should_replicate, why_not
 
 NO_TOPICS = DefaultTopicFilter([], [])
 ALL_TOPICS = DefaultTopicFilter([".*"], [])

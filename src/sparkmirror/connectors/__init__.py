@@ -1,1 +1,0 @@
-"""Settings and rules of the three MirrorMaker connectors."""
