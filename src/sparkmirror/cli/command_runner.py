@@ -9,16 +9,11 @@ from typing import Any, Final, NoReturn
 
 from sparkmirror import __version__
 from sparkmirror.cli.command_list import COMMANDS, MODULES, overview, suggestion
-from sparkmirror.cli.exit_codes import exit_codes, paragraph
+from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE, exit_codes, paragraph
 from sparkmirror.cli.help_format import HelpFormatter, filled, help_width
 from sparkmirror.cli.logging import configure_logging
 from sparkmirror.domain.errors import JavaMissingError, KafkaError, SparkmirrorError
 from sparkmirror.domain.printable import printable
-
-_FAILED = 1
-_WRONG_USAGE = 2
-_CANNOT_TELL = 2
-"""A cluster can't be read, or there is no Java: what was asked for has not even begun."""
 
 _ALL_COMMANDS: Final = "completion"
 """The command whose module needs the parsers of all."""
@@ -29,23 +24,23 @@ def run_command(words: Sequence[str]) -> int:
     first = words[0] if words else None
     if first is None:
         sys.stderr.write(overview())
-        return _WRONG_USAGE
+        return CANNOT_TELL
     if first in ("-h", "--help", "help"):
         sys.stdout.write(overview())
         return 0
     if first not in COMMANDS and not first.startswith("-"):
         sys.stderr.write(f"sparkmirror: {suggestion(first)}\n")
-        return _WRONG_USAGE
+        return CANNOT_TELL
     arguments = build_parser(_modules(first)).parse_args(words)
     configure_logging(arguments.log_format, level=arguments.log_level)
     try:
         code = int(arguments.run(arguments))
     except BrokenPipeError:  # whoever read has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return _FAILED
+        return NOT_FINE
     except (SparkmirrorError, OSError) as error:  # a folder that can't be written, for example
         sys.stderr.write(f"sparkmirror: {printable(str(error))}\n")
-        return _CANNOT_TELL if isinstance(error, JavaMissingError | KafkaError) else _FAILED
+        return CANNOT_TELL if isinstance(error, JavaMissingError | KafkaError) else NOT_FINE
     assert code in exit_codes(first), f"{first} ends with {code}, which its help does not name"
     return code
 
@@ -91,7 +86,7 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
         code = self.get_default("usage_exit_code")
-        self.exit(_WRONG_USAGE if code is None else code, f"{self.prog}: {message}\n")
+        self.exit(CANNOT_TELL if code is None else code, f"{self.prog}: {message}\n")
 
 
 class _Commands(argparse._SubParsersAction):  # type: ignore[type-arg]  # noqa: SLF001 - argparse's only name for it

@@ -1,4 +1,4 @@
-"""Declares the exit codes of every command: for its help, for the reference page, and for what runs it."""
+"""Declares the exit codes of every command, for help, the reference page, and the commands. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -108,15 +108,11 @@ def paragraph(command: str) -> str:
     return "\n".join(["exit codes:", *(f"  {code:<3}  {text}" for code, text in exit_codes(command).items())])
 
 
-def is_fine(word: Word) -> bool:
-    return word in _FINE_WORDS
-
-
 def of_word(word: Word) -> int:
     """The code of a command that tells how something is."""
     if word is Word.UNKNOWN:
         return CANNOT_TELL
-    return FINE if is_fine(word) else NOT_FINE
+    return FINE if word in _FINE_WORDS else NOT_FINE
 
 
 def of_all(codes: Iterable[int]) -> int:

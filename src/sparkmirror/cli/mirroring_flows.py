@@ -5,7 +5,7 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from rich.console import Console
 
@@ -14,8 +14,6 @@ from sparkmirror.cli.reachability import clusters_of, require_clusters
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.settings.configured import ConfiguredFlow, MirroringFlow
-
-WRONG_USAGE: Final = 2
 
 _Explanation = TypeVar("_Explanation")
 

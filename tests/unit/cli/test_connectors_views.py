@@ -20,7 +20,7 @@ STATUS: ConnectorStateInfo = {
 
 def test_a_status_has_a_row_for_each_task_in_their_order_and_the_cause_below() -> None:
     view = status_view([STATUS], [STATUS])
-    assert not view.is_healthy
+    assert view.code == 1
     assert view.lines() == [
         "CONNECTOR  TASK  STATE    WORKER",
         "msc              RUNNING  w:8083",
@@ -30,9 +30,9 @@ def test_a_status_has_a_row_for_each_task_in_their_order_and_the_cause_below() -
     ]
 
 
-def test_all_is_healthy_when_everything_runs() -> None:
-    assert status_view([{**STATUS, "tasks": STATUS["tasks"][1:]}], None).is_healthy
-    assert status_view([], None).is_healthy
+def test_the_exit_code_is_0_when_everything_runs() -> None:
+    assert status_view([{**STATUS, "tasks": STATUS["tasks"][1:]}], None).code == 0
+    assert status_view([], None).code == 0
 
 
 def test_an_empty_trace_has_no_cause() -> None:

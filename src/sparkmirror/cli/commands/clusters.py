@@ -10,13 +10,11 @@ from dataclasses import asdict, dataclass
 from rich.console import Console
 from rich.filesize import decimal
 
+from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.clusters.broker import Broker
 from sparkmirror.clusters.local import LocalCluster
 from sparkmirror.clusters.named import ClusterRequest, NamedClusters
-
-_ALL_UP = 0
-_SOMETHING_DOWN = 1
 
 _EXAMPLES = """\
 examples:
@@ -104,7 +102,7 @@ def status(arguments: argparse.Namespace) -> int:
     else:
         sys.stdout.write("There are no clusters yet. Start two with: sparkmirror clusters up\n")
     everything_up = all(broker.up for cluster in found for broker in cluster.brokers)
-    return _ALL_UP if everything_up else _SOMETHING_DOWN
+    return FINE if everything_up else NOT_FINE
 
 
 def _add_up(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

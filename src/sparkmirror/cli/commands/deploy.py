@@ -15,8 +15,6 @@ from sparkmirror.cli.arguments import not_empty, positive
 from sparkmirror.cli.commands.connectors.command import cause, status_view
 from sparkmirror.cli.commands.connectors.input_files import read_file
 from sparkmirror.cli.commands.connectors.rest_commands import (
-    DONE,
-    REFUSED,
     RestCommand,
     add_rest_command,
     print_error,
@@ -24,6 +22,7 @@ from sparkmirror.cli.commands.connectors.rest_commands import (
 )
 from sparkmirror.cli.commands.connectors.views import View, show
 from sparkmirror.cli.commands.connectors.wait import GONE, StateWait, WaitResult, status_of
+from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
@@ -154,7 +153,7 @@ def _redeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
         return max(*codes, _print_findings(arguments, wanted))
     print_line(f"Redeploying cluster {arguments.cluster}")
     code = _remove_all(connect, arguments)
-    return code if code != DONE else _put_all(connect, arguments, wanted)
+    return code if code != FINE else _put_all(connect, arguments, wanted)
 
 
 def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
@@ -164,7 +163,7 @@ def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
             print_line(
                 f"{each.part.title} connector: " + ("does not exist" if state is None else "would be removed")
             )
-        return DONE
+        return FINE
     print_line(f"Undeploying cluster {arguments.cluster}")
     return _remove_all(connect, arguments)
 
@@ -174,14 +173,14 @@ def show_status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     found = {each: status_of(connect, each.name) for each in _connectors(arguments.cluster)}
     if arguments.output != "table":
         show(View({each.name: status for each, status in found.items()}, (), ()), arguments.output)
-    code = DONE
+    code = FINE
     for each, status in found.items():
         if arguments.output == "table":
             _print_state(each, status)
         view = status_view([] if status is None else [status], None)
         for note in view.notes:
             print_error(arguments.prog, note)
-        code = max(code, DONE if status is not None and view.is_healthy else REFUSED)
+        code = max(code, NOT_FINE if status is None else view.code)
     return code
 
 
@@ -210,7 +209,7 @@ def _read(connector: _Connector) -> _Wanted:
 
 def _put_all(connect: ConnectRest, arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
     codes = [_put(connect, each) for each in wanted]
-    deployed = [each.connector for each, code in zip(wanted, codes, strict=True) if code == DONE]
+    deployed = [each.connector for each, code in zip(wanted, codes, strict=True) if code == FINE]
     if not arguments.no_wait:
         results = StateWait(connect, _RUNNING, arguments.timeout).results([each.name for each in deployed])
         for each, ending in zip(deployed, results, strict=True):
@@ -228,14 +227,14 @@ def _put(connect: ConnectRest, wanted: _Wanted) -> int:
             print_error(
                 connector.name, f"runs with other settings than {connector.file}; redeploy applies them"
             )
-        return DONE
+        return FINE
     print_line(f"Deploying {part.word} connector")
     try:
         connect.put(connector.name, wanted.config)
     except ConnectRefusedError as error:
         print_error(f"ERROR: Failed to deploy {part.word} connector", error)
-        return REFUSED
-    return DONE
+        return NOT_FINE
+    return FINE
 
 
 def _remove_all(connect: ConnectRest, arguments: argparse.Namespace) -> int:
@@ -252,10 +251,10 @@ def _remove(connect: ConnectRest, connector: _Connector) -> int:
     except ConnectRefusedError as error:
         if error.status != HTTPStatus.NOT_FOUND:
             print_error(f"ERROR: Failed to undeploy {word} connector", error)
-            return REFUSED
+            return NOT_FINE
         print_line(f"WARN: {word} connector not found")
     print_line(f"{word.capitalize()} connector undeployed")
-    return DONE
+    return FINE
 
 
 def _print_plan(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool = False) -> int:
@@ -276,7 +275,7 @@ def _print_plan(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool
     for each in infos["configs"]:
         for error in each["value"]["errors"]:
             print_error(connector.name, error)
-    return REFUSED if infos["error_count"] else DONE
+    return NOT_FINE if infos["error_count"] else FINE
 
 
 def _print_findings(arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
@@ -284,7 +283,7 @@ def _print_findings(arguments: argparse.Namespace, wanted: Sequence[_Wanted]) ->
     file = wanted[-1].connector.file
     if arguments.worker is None:
         print_line(f"with --worker FILE, or by sparkmirror plan {file}: what it would do to topics")
-        return DONE
+        return FINE
     # Loaded here, since the other commands of this module ask no broker.
     from sparkmirror.cli.commands.plan.command import plan_of_connector  # noqa: PLC0415
     from sparkmirror.plan.report import flow_lines  # noqa: PLC0415
@@ -292,7 +291,7 @@ def _print_findings(arguments: argparse.Namespace, wanted: Sequence[_Wanted]) ->
     plan = plan_of_connector(file, arguments.worker, None)
     for line in flow_lines(plan):
         print_line(printable(line))
-    return REFUSED if plan.is_blocked else DONE
+    return NOT_FINE if plan.is_blocked else FINE
 
 
 def _state(connect: ConnectRest, name: str) -> str | None:
@@ -313,4 +312,4 @@ def _print_failure(result: WaitResult) -> int:
         for found in (result.status["connector"], *result.status["tasks"]):
             if found.get("trace"):
                 print_error(result.name, cause(found["trace"]))
-    return REFUSED
+    return NOT_FINE

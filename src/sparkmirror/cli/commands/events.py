@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.cli.exit_codes import CANNOT_TELL
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.domain.errors import SparkmirrorError
@@ -18,7 +19,6 @@ from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.settings.configured import MirroringFlow
 from sparkmirror.storage.events import Event, events_topic, parse_event
 
-_FAILED: Final = 2
 _READ_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.5
 
@@ -72,7 +72,7 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror events: {printable(str(error))}\n")
-        return _FAILED
+        return CANNOT_TELL
     return 0
 
 

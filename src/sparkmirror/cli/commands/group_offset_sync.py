@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from sparkmirror.cli.arguments import not_negative, positive
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.client.group_offset_sync import GroupOffsetSync, Outcome, SyncPass
@@ -20,9 +21,6 @@ from sparkmirror.domain.printable import printable
 
 _log = logging.getLogger("sparkmirror.group-offset-sync")
 
-_DONE = 0
-_NOT_SYNCED = 1
-_WRONG_USAGE = 2
 
 _DEFAULT_FILE: Final = Path("/tmp/kafka/consumer.properties")  # noqa: S108 - the tool's own, only read
 _DEFAULT_SERVERS: Final = "http://127.0.0.1:9092"
@@ -141,11 +139,11 @@ def run(arguments: argparse.Namespace) -> int:
         sync = GroupOffsetSync(properties, Alias(arguments.source), GroupId(arguments.group))
     except ConfigError as error:
         sys.stderr.write(f"sparkmirror group-offset-sync: {printable(str(error))}\n")
-        return _WRONG_USAGE
+        return CANNOT_TELL
     stopping = threading.Event()
     stop_on_signals(stopping.set)
     is_synced = _passes(sync, arguments, stopping)
-    return _DONE if is_synced or stopping.is_set() else _NOT_SYNCED
+    return FINE if is_synced or stopping.is_set() else NOT_FINE
 
 
 def client_properties(arguments: argparse.Namespace, file: Properties) -> Mapping[str, str]:

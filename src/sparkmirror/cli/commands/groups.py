@@ -6,15 +6,14 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
-from sparkmirror.cli.mirroring_flows import WRONG_USAGE, add_explain_arguments, explained
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
+from sparkmirror.cli.mirroring_flows import add_explain_arguments, explained
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.ids import Flow, GroupId
 from sparkmirror.domain.printable import printable
 from sparkmirror.groups.group_explanation import GroupExplanation, PartitionExplanation, explain
 from sparkmirror.groups.group_facts import group_facts
 
-_FOLLOWS = 0
-_KEPT_BACK = 1
 _NUMBERS: Final = (1, 2, 4, 5, 6, 7, 8)
 
 _EXPLAIN_HELP = """\
@@ -66,8 +65,8 @@ def run_explain(arguments: argparse.Namespace) -> int:
         to_json,
     )
     if found is None:
-        return WRONG_USAGE
-    return _FOLLOWS if all(each.is_following for each in found) else _KEPT_BACK
+        return CANNOT_TELL
+    return FINE if all(each.is_following for each in found) else NOT_FINE
 
 
 def show(console: Console, found: GroupExplanation) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from sparkmirror.cli.commands import topics_explain
+from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.properties import read_properties
 from sparkmirror.domain.errors import KafkaError, MalformedRecordError, SparkmirrorError
@@ -17,9 +18,6 @@ from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.offsets import formatters
 from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
 from sparkmirror.policies.replication import sources
-
-_DONE = 0
-_NOTHING_FOUND = 1
 
 _TRANSLATE_HELP = """\
 Print the offsets at which consumer groups of an upstream cluster continue in this one, by the last
@@ -132,7 +130,7 @@ def translate_offsets(arguments: argparse.Namespace) -> int:
             _write(printable("{group}  {topic}-{partition}  {offset}".format_map(row)))
     for group in (group for group, offsets in found.items() if not offsets):
         sys.stderr.write(f"sparkmirror: group {printable(group)} has no checkpoint from {arguments.source}\n")
-    return _DONE if rows else _NOTHING_FOUND
+    return FINE if rows else NOT_FINE
 
 
 def topics(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
@@ -150,7 +148,7 @@ def topics(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> in
             }
             text = "{topic}  {source}  {upstreamTopic}  ".format_map(row) + " ".join(way)
             _write(json.dumps(row) if arguments.output == "json" else text)
-    return _DONE
+    return FINE
 
 
 def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:
@@ -158,7 +156,7 @@ def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:
         try:
             if getattr(arguments, "last", False):
                 _write_last_heartbeats(_records(client, dump, arguments), arguments.output)
-                return _DONE
+                return FINE
             for record in _records(client, dump, arguments):
                 _write(
                     json.dumps(dump.json(record))
@@ -172,7 +170,7 @@ def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:
             raise SparkmirrorError(
                 f"{arguments.bootstrap_server} has no topic {topic}: {dump.place}"
             ) from error
-    return _DONE
+    return FINE
 
 
 def _write_last_heartbeats(heartbeats: Iterable[Heartbeat], output: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sparkmirror.cli.commands.connectors.rest_commands import print_error
 from sparkmirror.cli.commands.connectors.views import View, show
 from sparkmirror.cli.commands.connectors.watch import watch
-from sparkmirror.cli.exit_codes import CANNOT_TELL, is_fine, of_all, of_word
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, of_all, of_word
 from sparkmirror.cli.mirrors import FlowAnswer, mirror_of
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.quantities import as_ago, counted
@@ -30,8 +30,9 @@ def run(arguments: argparse.Namespace, of: str | None) -> int:
     except (SparkmirrorError, OSError) as error:
         print_error(arguments.prog, error)
         return CANNOT_TELL
-    show(status_view(found), arguments.output)
-    return of_all(of_word(flow.state.word) for flow in found)
+    view = status_view(found)
+    show(view, arguments.output)
+    return view.code
 
 
 def status_view(found: Sequence[FlowAnswer]) -> View:
@@ -39,8 +40,8 @@ def status_view(found: Sequence[FlowAnswer]) -> View:
     rows = [row for flow in found for row in _rows(flow)]
     notes = [note for flow in found for note in ("", *_notes(flow))]
     columns = ("flow", "topic", "partitions", "lag", "state")
-    is_healthy = all(is_fine(flow.state.word) for flow in found)
-    return View([to_json(flow) for flow in found], columns, rows, 2, notes, is_healthy)
+    code = of_all(of_word(flow.state.word) for flow in found)
+    return View([to_json(flow) for flow in found], columns, rows, 2, notes, code)
 
 
 def to_json(flow: FlowAnswer) -> Mapping[str, Any]:
@@ -109,7 +110,7 @@ def _notes(flow: FlowAnswer) -> Iterator[str]:
     failing |= {str(it.source): it.state.error for it in flow.partitions if it.state.error}
     for what, error in list(failing.items())[:_SHOWN_MAX]:
         yield f"  {what}: {error}"
-    if not failing and flow.state.advice and not is_fine(flow.state.word):
+    if not failing and flow.state.advice and of_word(flow.state.word) != FINE:
         yield f"  {flow.state.advice}"
     if flow.groups:
         names = some_of(sorted(flow.groups))

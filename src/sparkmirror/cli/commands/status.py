@@ -6,7 +6,6 @@ from typing import Final
 
 from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.commands.connectors.rest_commands import (
-    NOT_SENT,
     Connect,
     RestCommand,
     add_rest_command,
@@ -16,6 +15,7 @@ from sparkmirror.cli.commands.connectors.rest_commands import run as ask_worker
 from sparkmirror.cli.commands.connectors.views import add_output_argument
 from sparkmirror.cli.commands.connectors.watch import add_watch_arguments
 from sparkmirror.cli.commands.deploy import show_status
+from sparkmirror.cli.exit_codes import CANNOT_TELL
 from sparkmirror.cli.rest_access import connected, is_url
 
 _HELP: Final = """\
@@ -73,12 +73,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             return _mirror_status(arguments, arguments.url)
         if is_url(of) and arguments.url is not None:
             print_error(arguments.prog, "name the URL once: as an argument, or by --url")
-            return NOT_SENT
+            return CANNOT_TELL
         if is_url(of) or Path(of).is_file():
             return _mirror_status(arguments, of)
         if Path(of).suffix:
             print_error(arguments.prog, f"{of} is no file, and no name of a cluster")
-            return NOT_SENT
+            return CANNOT_TELL
         return ask_worker(command, arguments, connect)
 
     parser.set_defaults(run=run)

@@ -6,13 +6,11 @@ from typing import Any, Final
 
 from rich.console import Console
 
-from sparkmirror.cli.mirroring_flows import WRONG_USAGE, add_explain_arguments, explained
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
+from sparkmirror.cli.mirroring_flows import add_explain_arguments, explained
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.plan.topic_facts import topic_facts
 from sparkmirror.setup.topic_explanation import PartitionExplanation, TopicExplanation, explain
-
-_MIRRORED: Final = 0
-_NOT_MIRRORED: Final = 1
 
 _HELP: Final = """\
 Explains for a topic of a flow's source, rule by rule, why it is mirrored or not, its name on the target,
@@ -50,8 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
         to_json,
     )
     if found is None:
-        return WRONG_USAGE
-    return _MIRRORED if all(each.is_mirrored for each in found) else _NOT_MIRRORED
+        return CANNOT_TELL
+    return FINE if all(each.is_mirrored for each in found) else NOT_FINE
 
 
 def show(console: Console, found: TopicExplanation) -> None:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparkmirror import __version__
+from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import require_java
 from sparkmirror.cli.process import stop_on_signals
@@ -35,8 +36,6 @@ _log = logging.getLogger("sparkmirror.worker")
 SWITCH_INTERVAL_S = 0.0005
 """The longest wait of the REST API's thread for another thread after a system call: with Python's 5 ms,
 clients that poll would wait while connectors start."""
-_FAILED = 1
-_BAD_FILE = 2
 
 _EXAMPLES = """\
   sparkmirror worker connect-distributed.properties
@@ -78,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SparkmirrorError as error:
         named = str(error).startswith(f"{arguments.file}: ")  # as errors of reading it are
         _log.error("%s", error if named else f"{arguments.file}: {error}")
-        return _BAD_FILE
+        return CANNOT_TELL
     require_java()
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     levels = LogLevels()
@@ -94,7 +93,7 @@ def run(arguments: argparse.Namespace) -> int:
         node.wait()
     except SparkmirrorError as error:
         _log.error("%s", error)
-        return _FAILED
+        return NOT_FINE
     finally:
         node.close()
         server.stop()

@@ -8,8 +8,6 @@ from typing import Any, Final, NamedTuple
 from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.commands.connectors.input_files import read_file
 from sparkmirror.cli.commands.connectors.rest_commands import (
-    DONE,
-    REFUSED,
     RestCommand,
     add_rest_command,
     print_error,
@@ -18,6 +16,7 @@ from sparkmirror.cli.commands.connectors.rest_commands import (
 )
 from sparkmirror.cli.commands.connectors.views import View, add_output_argument, show
 from sparkmirror.cli.commands.connectors.wait import status_of
+from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.client.connect_objects import ConnectorStateInfo, RunState
 from sparkmirror.client.connect_rest import ConnectRest
 from sparkmirror.config.known_keys import unread_connector_keys
@@ -135,7 +134,7 @@ def _add_change(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]", ch
         def request(name: str) -> int:
             change.request(connect, name)
             print_line(f"{name}: {change.result}")
-            return DONE
+            return FINE
 
         return run_for_each(arguments.names, request)
 
@@ -161,8 +160,8 @@ def status_view(statuses: Sequence[ConnectorStateInfo], content: Any, absent: Se
             if state.get("trace"):
                 notes.append(f"{name} {f'task {task}' if task else 'connector'}: {cause(state['trace'])}")
     notes += [f"{name} does not exist, or has no status yet" for name in absent]
-    is_healthy = not absent and all(row[2] == _RUNNING for row in rows)
-    return View(content, ("connector", "task", "state", "worker"), rows, 2, notes, is_healthy)
+    code = FINE if not absent and all(row[2] == _RUNNING for row in rows) else NOT_FINE
+    return View(content, ("connector", "task", "state", "worker"), rows, 2, notes, code)
 
 
 def cause(trace: str) -> str:
@@ -189,7 +188,7 @@ def _list(connect: ConnectRest, arguments: argparse.Namespace) -> int:
         for name, each in found.items()
     }
     show(View(content, ("connector", "type", "class", "state", "running tasks"), rows), arguments.output)
-    return DONE
+    return FINE
 
 
 def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
@@ -199,7 +198,7 @@ def _status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     absent = [name for name, status in found.items() if status is None] if arguments.names else []
     view = status_view(statuses, statuses, absent)
     show(view, arguments.output)
-    return DONE if view.is_healthy else REFUSED
+    return view.code
 
 
 def _put(connect: ConnectRest, arguments: argparse.Namespace) -> int:
@@ -212,14 +211,14 @@ def _put(connect: ConnectRest, arguments: argparse.Namespace) -> int:
         for key in unread_connector_keys(config):
             print_error(info["name"], f"nothing reads {key}")
     print_line(f"{info['name']}: {'created' if is_new else 'configured'}")
-    return DONE
+    return FINE
 
 
 def _restart(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     def restart(name: str) -> int:
         connect.restart(name, include_tasks=arguments.include_tasks, only_failed=arguments.only_failed)
         print_line(f"{name}: is going to restart")
-        return DONE
+        return FINE
 
     return run_for_each(arguments.names, restart)
 

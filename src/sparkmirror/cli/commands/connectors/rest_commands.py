@@ -5,19 +5,13 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.rest_access import add_access_arguments, connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
-
-DONE: Final = 0
-REFUSED: Final = 1
-"""Refused by the API, or not in the wanted state."""
-NOT_SENT: Final = 2
-"""Wrong usage, an unusable file, or an API that can't be reached."""
-
 
 Connect = Callable[[argparse.Namespace], AbstractContextManager[ConnectRest]]
 """Makes the client of the API that the arguments name."""
@@ -52,21 +46,21 @@ def run(command: RestCommand, arguments: argparse.Namespace, connect: Connect = 
             return command.run(api, arguments)
     except ConnectRefusedError as error:
         print_error(arguments.prog, error)
-        return REFUSED
+        return NOT_FINE
     except (SparkmirrorError, OSError) as error:
         print_error(arguments.prog, error)
-        return NOT_SENT
+        return CANNOT_TELL
 
 
 def run_for_each(names: Sequence[str], act: Callable[[str], int]) -> int:
     """Call `act` for each name, also when others fail; returns the worst exit code."""
-    code = DONE
+    code = FINE
     for name in names:
         try:
             code = max(code, act(name))
         except ConnectRefusedError as error:
             print_error(name, error)
-            code = REFUSED
+            code = NOT_FINE
     return code
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.text import Text
 
+from sparkmirror.cli.exit_codes import FINE
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.domain.printable import printable, printable_json
@@ -18,14 +19,17 @@ _STYLES: Final = {"FAILED": "red", "RUNNING": "green", "UNASSIGNED": "yellow", "
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`content` is for JSON and YAML. The first `key` columns identify a row; notes follow the table."""
+    """`content` is for JSON and YAML. The first `key` columns identify a row; notes follow the table.
+
+    `code` is the exit code of a command that shows it.
+    """
 
     content: Any
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
     key: int = 1
     notes: Sequence[str] = ()
-    is_healthy: bool = True
+    code: int = FINE
 
     def lines(self) -> list[str]:
         return [

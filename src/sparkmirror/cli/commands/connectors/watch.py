@@ -11,8 +11,9 @@ from rich.live import Live
 from rich.text import Text
 
 from sparkmirror.cli.arguments import positive
-from sparkmirror.cli.commands.connectors.rest_commands import DONE, REFUSED, print_error
+from sparkmirror.cli.commands.connectors.rest_commands import print_error
 from sparkmirror.cli.commands.connectors.views import View
+from sparkmirror.cli.exit_codes import CANNOT_TELL
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
@@ -32,10 +33,10 @@ def add_watch_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def watch(poll: Callable[[], View], arguments: argparse.Namespace) -> int:
-    """Poll until a signal; the exit code tells whether all was healthy at last. The first poll may raise."""
+    """Poll until a signal; the exit code is that of the last poll. The first poll may raise."""
     interrupt_on_signals()
     seen = poll()
-    is_healthy = seen.is_healthy
+    code = seen.code
     try:
         if arguments.output == "table" and sys.stdout.isatty():
             with Live(seen.text(), console=Console(), auto_refresh=False) as live:
@@ -43,20 +44,20 @@ def watch(poll: Callable[[], View], arguments: argparse.Namespace) -> int:
                     time.sleep(arguments.every)
                     found, error = _polled(poll)
                     seen = found or seen
-                    is_healthy = found is not None and found.is_healthy
+                    code = CANNOT_TELL if found is None else found.code
                     live.update(_with_error(seen.text(), error), refresh=True)
         output = {"json": _print_json, "yaml": _print_yaml}.get(arguments.output, Changes().print)
         output(seen)
         while True:
             time.sleep(arguments.every)
             found, error = _polled(poll)
-            is_healthy = found is not None and found.is_healthy
+            code = CANNOT_TELL if found is None else found.code
             if found is None:
                 print_error(arguments.prog, error)
             else:
                 output(found)
     except KeyboardInterrupt:
-        return DONE if is_healthy else REFUSED
+        return code
 
 
 class Changes:

@@ -11,12 +11,10 @@ from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.commands.demo.demo import Demo, DemoOptions
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
 
-_EXIT_WHOLE: Final = 0
-_EXIT_DIFFERENT: Final = 1
-_EXIT_JAVA_MISSING: Final = 2
 _EXIT_INTERRUPTED: Final = 130
 
 
@@ -51,14 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
     interrupt_on_signals()
     directory = Path(tempfile.mkdtemp(prefix="sparkmirror-demo-"))
     try:
-        code = _EXIT_WHOLE if Demo(options, Console(), directory).run() else _EXIT_DIFFERENT
+        code = FINE if Demo(options, Console(), directory).run() else NOT_FINE
     except JavaMissingError as error:
-        code = _fail(error, _EXIT_JAVA_MISSING)
+        code = _fail(error, CANNOT_TELL)
     except SparkmirrorError as error:
-        code = _fail(error, _EXIT_DIFFERENT)
+        code = _fail(error, NOT_FINE)
     except KeyboardInterrupt:
         code = _fail("interrupted; everything is stopped", _EXIT_INTERRUPTED)
-    if options.keep or code == _EXIT_DIFFERENT:
+    if options.keep or code == NOT_FINE:
         _print_error(f"Settings, logs and data are in {directory}")
     else:
         shutil.rmtree(directory)

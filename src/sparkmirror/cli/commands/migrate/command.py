@@ -7,6 +7,7 @@ from pathlib import Path
 from sparkmirror.cli.arguments import not_empty, positive
 from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
 from sparkmirror.cli.commands.migrate.report import drain_rows, move_rows, rollback_rows
+from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.reachability import silent_clusters
@@ -18,9 +19,6 @@ from sparkmirror.migrate.moves.producers import ProducerMigration
 from sparkmirror.migrate.moves.topic_drain_steps import TopicsDrain
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.status.flow_access import FlowAccess
-
-_NOT_DONE = 1
-_WRONG_USAGE = 2
 
 _ENDING = """\
 An interrupted run can be repeated: it finds what is done already, and continues.
@@ -181,14 +179,14 @@ def _run_consumers(arguments: argparse.Namespace) -> int:
     try:
         access = choose_flow(arguments.file, arguments.flow)
     except SparkmirrorError as error:
-        return fail(arguments, error, _WRONG_USAGE)
+        return fail(arguments, error, CANNOT_TELL)
     flow, checkpoint = access.flow, access.checkpoint
     if checkpoint is None:
         why = f"{flow} emits no checkpoints or no offset syncs: its groups' offsets can't be translated"
-        return fail(arguments, why, _NOT_DONE)
+        return fail(arguments, why, NOT_FINE)
     groups = list(dict.fromkeys(map(GroupId, arguments.groups)))
     if (unreachable := silent(access)) is not None:
-        return fail(arguments, unreachable, _WRONG_USAGE)
+        return fail(arguments, unreachable, CANNOT_TELL)
     try:
         migration = ConsumerMigration(access, checkpoint, leave_untranslated=arguments.leave_untranslated)
         with closing(migration):
@@ -196,7 +194,7 @@ def _run_consumers(arguments: argparse.Namespace) -> int:
                 return carry_out(arguments, _rollback(flow, migration, groups))
             return carry_out(arguments, _move(flow, migration, groups))
     except SparkmirrorError as error:
-        return fail(arguments, error, _NOT_DONE)
+        return fail(arguments, error, NOT_FINE)
 
 
 def silent(access: FlowAccess, *, with_source: bool = True) -> str | None:
@@ -236,15 +234,15 @@ def _run_producers(arguments: argparse.Namespace) -> int:
         access = choose_flow(arguments.file, arguments.flow)
         topics = compile_list(arguments.topics, "--topic")
     except SparkmirrorError as error:
-        return fail(arguments, error, _WRONG_USAGE)
+        return fail(arguments, error, CANNOT_TELL)
     if (unreachable := silent(access)) is not None:
-        return fail(arguments, unreachable, _WRONG_USAGE)
+        return fail(arguments, unreachable, CANNOT_TELL)
     try:
         migration = ProducerMigration(access, topics.fullmatch, arguments.still_for, arguments.topics)
         with closing(migration):
             return carry_out(arguments, _drain(access.flow, migration, arguments.topics))
     except SparkmirrorError as error:
-        return fail(arguments, error, _NOT_DONE)
+        return fail(arguments, error, NOT_FINE)
 
 
 def _drain(flow: Flow, migration: ProducerMigration, topics: list[str]) -> MigrationKind[TopicsDrain]:

@@ -10,6 +10,7 @@ from typing import Generic, TypeVar
 from rich.console import Console
 
 from sparkmirror.cli.commands.migrate.report import Reported, Row, table_lines, to_json
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.terminal import StatusLines, confirmed
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Flow, TopicPartition
@@ -17,9 +18,6 @@ from sparkmirror.domain.printable import printable
 from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import Step, StepState, are_done
 
-_DONE = 0
-_NOT_DONE = 1
-_WRONG_USAGE = 2
 _INTERRUPTED = 130
 _PLAIN_EVERY_S = 30.0
 """Where the line that is updated is no terminal's: the wait may last for minutes."""
@@ -70,9 +68,9 @@ def carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
     if not arguments.yes and not all(are_done(each.steps()) for each in found):
         if not sys.stdin.isatty():
             text = "standard input is no terminal: confirm with --yes, or show the plan with --dry-run"
-            return fail(arguments, text, _WRONG_USAGE)
+            return fail(arguments, text, CANNOT_TELL)
         if not confirmed("Start?"):
-            return fail(arguments, "nothing was changed", _NOT_DONE)
+            return fail(arguments, "nothing was changed", NOT_FINE)
     try:
         with progress.status.updates() as update:
             progress.begin(update, arguments.timeout)
@@ -136,7 +134,7 @@ def _show_plan(arguments: argparse.Namespace, kind: MigrationKind[M], found: Seq
         sys.stdout.write("\n".join(plan_lines(kind.title, kind.named_steps(found))) + "\n\n")
     _print(arguments, kind.flow, reported)
     steps = [step for each in reported for step in each.steps]
-    return _NOT_DONE if any(step.state is StepState.IMPOSSIBLE for step in steps) else _DONE
+    return NOT_FINE if any(step.state is StepState.IMPOSSIBLE for step in steps) else FINE
 
 
 def _report(
@@ -146,10 +144,10 @@ def _report(
     _print(arguments, kind.flow, reported)
     failed = [each for each in reported if each.failure is not None]
     for each in failed:
-        fail(arguments, f"{each.name}: {each.failure}", _NOT_DONE)
+        fail(arguments, f"{each.name}: {each.failure}", NOT_FINE)
     if not failed:
         sys.stderr.write(f"{kind.done}\n")
-    return _NOT_DONE if failed else _DONE
+    return NOT_FINE if failed else FINE
 
 
 def _print(arguments: argparse.Namespace, flow: Flow, reported: Sequence[Reported]) -> None:

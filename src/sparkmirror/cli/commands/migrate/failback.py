@@ -13,15 +13,13 @@ from sparkmirror.cli.commands.migrate.command import (
     silent,
 )
 from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
+from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.migrate.promote.failback import Losses, TopicFailback
 from sparkmirror.migrate.promote.failback_steps import FailbackRollback, TopicsFailback, rows_of
 from sparkmirror.migrate.promote.promotion import Wanted
 from sparkmirror.status.flow_access import FlowAccess
-
-_NOT_DONE = 1
-_WRONG_USAGE = 2
 
 _HELP = """\
 After sparkmirror promote of A->B: lets B->A, of the same file and with offsets.preserve, go on where both
@@ -75,15 +73,15 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(arguments: argparse.Namespace) -> int:
     patterns = arguments.topics or [".*"]
     if arguments.keep_aside is not None and not arguments.delete:
-        return fail(arguments, "--keep-aside needs --delete, for which records are kept", _WRONG_USAGE)
+        return fail(arguments, "--keep-aside needs --delete, for which records are kept", CANNOT_TELL)
     try:
         promoted = choose_flow(arguments.file, arguments.flow)
         opposite = _opposite(arguments.file, promoted.flow)
         wanted = Wanted.of(patterns, "--topics")
     except SparkmirrorError as error:
-        return fail(arguments, error, _WRONG_USAGE)
+        return fail(arguments, error, CANNOT_TELL)
     if (unreachable := silent(opposite)) is not None:
-        return fail(arguments, unreachable, _WRONG_USAGE)
+        return fail(arguments, unreachable, CANNOT_TELL)
     losses = Losses(deletes=arguments.delete, aside=arguments.keep_aside)
     failback = TopicFailback(promoted, opposite, wanted, arguments.still_for, losses)
     try:
@@ -91,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
             return carry_out(arguments, _rollback(opposite.flow, failback, patterns))
         return carry_out(arguments, _failback(opposite.flow, failback, patterns))
     except SparkmirrorError as error:
-        return fail(arguments, error, _NOT_DONE)
+        return fail(arguments, error, NOT_FINE)
 
 
 def _opposite(file: Path, promoted: Flow) -> FlowAccess:

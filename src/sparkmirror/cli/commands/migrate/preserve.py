@@ -7,14 +7,12 @@ from pathlib import Path
 from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.commands.migrate.command import add_execute, add_output, add_timeout, choose_flow, silent
 from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
+from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.migrate.promote.promotion import Wanted
 from sparkmirror.migrate.remake.remake import Accepted, TopicRemaking
 from sparkmirror.migrate.remake.remake_steps import TopicRemake, rows_of
-
-_NOT_DONE = 1
-_WRONG_USAGE = 2
 
 _HELP = """\
 Gives topics that a flow mirrors already the offsets of their source (offsets.preserve). Kafka can't rename
@@ -79,15 +77,15 @@ def run(arguments: argparse.Namespace) -> int:
         access = choose_flow(arguments.file, arguments.flow)
         wanted = Wanted.of(arguments.topics, "TOPIC")
     except SparkmirrorError as error:
-        return fail(arguments, error, _WRONG_USAGE)
+        return fail(arguments, error, CANNOT_TELL)
     if (unreachable := silent(access)) is not None:
-        return fail(arguments, unreachable, _WRONG_USAGE)
+        return fail(arguments, unreachable, CANNOT_TELL)
     accepted = Accepted(arguments.delete, arguments.leave_untranslated, arguments.recreate)
     try:
         with closing(TopicRemaking(access, wanted, accepted)) as remaking:
             return carry_out(arguments, _remaking(access.flow, remaking))
     except SparkmirrorError as error:
-        return fail(arguments, error, _NOT_DONE)
+        return fail(arguments, error, NOT_FINE)
 
 
 def _remaking(flow: Flow, remaking: TopicRemaking) -> MigrationKind[TopicRemake]:

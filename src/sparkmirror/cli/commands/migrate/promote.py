@@ -13,13 +13,11 @@ from sparkmirror.cli.commands.migrate.command import (
     silent,
 )
 from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
+from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.migrate.promote.promotion import TopicPromotion, Wanted
 from sparkmirror.migrate.promote.promotion_steps import PromotionRollback, TopicsPromotion, rows_of
-
-_NOT_DONE = 1
-_WRONG_USAGE = 2
 
 _HELP = """\
 Makes the copies of a flow the originals, where their offsets are preserved (offsets.preserve): applications
@@ -77,9 +75,9 @@ def run(arguments: argparse.Namespace) -> int:
         access = choose_flow(arguments.file, arguments.flow)
         wanted = Wanted.of(patterns, "--topics")
     except SparkmirrorError as error:
-        return fail(arguments, error, _WRONG_USAGE)
+        return fail(arguments, error, CANNOT_TELL)
     if (unreachable := silent(access, with_source=not arguments.source_is_gone)) is not None:
-        return fail(arguments, unreachable, _WRONG_USAGE)
+        return fail(arguments, unreachable, CANNOT_TELL)
     promotion = TopicPromotion(
         access,
         wanted,
@@ -93,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
                 return carry_out(arguments, _rollback(access.flow, promotion, patterns))
             return carry_out(arguments, _promotion(access.flow, promotion, patterns))
     except SparkmirrorError as error:
-        return fail(arguments, error, _NOT_DONE)
+        return fail(arguments, error, NOT_FINE)
 
 
 def _promotion(flow: Flow, promotion: TopicPromotion, patterns: list[str]) -> MigrationKind[TopicsPromotion]:

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.commands.verify.table import print_table
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import interrupt_on_signals
@@ -26,9 +27,6 @@ from sparkmirror.verify.spark_job import SETTINGS, verification_master, verify_r
 from sparkmirror.verify.verdict import FlowVerdict, State, to_json, to_junit
 from sparkmirror.verify.verification_run import Verification, keep_verdict
 
-_EQUAL = 0
-_DIFFERENT = 1
-_NOT_VERIFIED = 2
 _INTERRUPTED = 130
 
 _SLOTS = 4
@@ -97,7 +95,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         verdicts = _verify(arguments)
     except (SparkmirrorError, OSError) as error:
-        return _fail(error, _NOT_VERIFIED)
+        return _fail(error, CANNOT_TELL)
     except KeyboardInterrupt:
         kept = f"; {arguments.report} holds what is finished" if arguments.report else ""
         return _fail(f"interrupted{kept}", _INTERRUPTED)
@@ -109,8 +107,8 @@ def run(arguments: argparse.Namespace) -> int:
         case _:
             print_table(Console(), verdicts)
     if all(verdict.is_equal for verdict in verdicts):
-        return _EQUAL
-    return _DIFFERENT if any(verdict.count(State.DIFFERENT) for verdict in verdicts) else _NOT_VERIFIED
+        return FINE
+    return NOT_FINE if any(verdict.count(State.DIFFERENT) for verdict in verdicts) else CANNOT_TELL
 
 
 def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
