@@ -19,7 +19,7 @@ from sparkmirror.domain.errors import CorruptBatchError
 _OPENED_BYTES_MAX = 1 << 20
 """The most bytes of batches that are opened together."""
 _HELD_TIMES = 4
-"""While records differ, so many times the bytes that are opened at a time are held."""
+"""So many times the bytes that are opened at a time are held, while records differ."""
 
 
 class Span(NamedTuple):

@@ -23,7 +23,7 @@ from sparkmirror.kafka.wire.fetch import FetchedPartition, FetchPosition
 from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
 
 _FOLLOWER_LEASE_S = 300.0
-"""How long a follower in our rack is read before the leader is asked again (KIP-392)."""
+"""The time that a follower in our rack is read before the leader is asked again (KIP-392)."""
 
 _HOUSEKEEPING_S = 1.0
 
@@ -44,7 +44,7 @@ class ReaderListener(Protocol):
         """The partition is paused until `advance` names an offset that exists."""
 
     def source_diverged(self, partition: TopicPartition, at: int, epoch: int) -> None:
-        """From there on the log has other records than those that were read. Paused until `begin`.
+        """The log has other records from this offset on than those that were read. Paused until `begin`.
 
         `epoch` is the leader epoch of what is before that.
         """
@@ -53,7 +53,7 @@ class ReaderListener(Protocol):
         """The topic has another id than at `begin`. Paused until the next `begin`."""
 
     def budget_bytes(self) -> int:
-        """How many bytes may be fetched now; 0 or less for none."""
+        """The bytes that may be fetched now; 0 or less for none."""
         ...
 
 
@@ -72,7 +72,7 @@ class BatchReader:
         self._connections: dict[int, FetchConnection] = {}
         self._connection_of: dict[BrokerLink, FetchConnection] = {}
         self._polled_later: set[FetchConnection] = set()
-        """Those that ask for their quiet partitions when a timer expires."""
+        """Connections that ask for their quiet partitions when a timer expires."""
         self._offsets: dict[TopicPartition, int] = {}
         self._topic_ids: dict[TopicPartition, bytes] = {}
         self._id_known_at: dict[TopicPartition, float] = {}
@@ -85,7 +85,7 @@ class BatchReader:
         self._stopped = False
         self.fetches = 0
         self.fetch_s = 0.0
-        """How many Fetch requests had a response, and how long these took, waits for data included."""
+        """The count of Fetch requests with a response, and the time they took, waits for data included."""
 
     @property
     def traffic(self) -> Traffic:

@@ -97,7 +97,7 @@ class BatchWriter:
         return {partition for partition, queue in self._queues.items() if queue.is_doubtful}
 
     def unanswered(self) -> set[TopicPartition]:
-        """Also those with something that is in flight."""
+        """The doubtful partitions, and those with something in flight."""
         return self.doubtful() | {partition for partition, queue in self._queues.items() if queue.in_flight}
 
     @property

@@ -16,7 +16,7 @@ from sparkmirror.kafka.wire.fetch import FetchPosition, FetchResponse, FetchSess
 
 _MANY_QUIET = 100
 _QUIET_POLL_S = 0.05
-"""How long the quiet partitions of a broker may wait for its busy ones."""
+"""The longest time that the quiet partitions of a broker wait for its busy ones."""
 _SHORT_PAUSE_S = 1.0
 """A busy partition that is paused for longer is not expected back any moment."""
 
@@ -35,7 +35,7 @@ class FetchConnection:
         self._outdated: set[TopicPartition] = set()
         """Partitions that moved while a request was under way: its response is for another offset."""
         self._busy: dict[TopicPartition, float] = {}
-        """Those whose last response had data, and when. One that is not in the session is paused."""
+        """Partitions whose last response had data, and its time. One that is not in the session is paused."""
         self._asked_all_at = 0.0
         self._asks_all = True
         """Whether the request under way is the session's."""

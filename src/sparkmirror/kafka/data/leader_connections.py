@@ -27,7 +27,7 @@ class Placement(Enum):
     FOUND = "found"
     """It has its leader's connection."""
     RECREATED = "recreated"
-    """Its topic has another id than the batches are for."""
+    """The topic has another id than the one that the batches are for."""
 
 
 class LeaderConnections:
@@ -115,7 +115,7 @@ class LeaderConnections:
             connection.link.broker = self._view.broker(route.node_id) or connection.link.broker
 
     def led_anew(self, queues: Iterable[PartitionQueue]) -> list[TopicPartition]:
-        """Those with another leader, or another election, than when this was asked before."""
+        """Partitions with another leader, or another election, than when this was asked before."""
         return [queue.partition for queue in queues if queue.is_led_anew(self._view.leader(queue.partition))]
 
     def _move(self, queue: PartitionQueue, route: Route | None) -> None:

@@ -18,7 +18,7 @@ from sparkmirror.kafka.wire.error_codes import OFFSET_OUT_OF_RANGE
 def move_log_starts(
     settings: ConnectionSettings, starts: Mapping[TopicPartition, int]
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-    """Where each log starts then on all replicas that are alive, or why it does not.
+    """The offset where each log starts then on all replicas that are alive, or the reason why it does not.
 
     A start that is there already, or behind, stays. Where all brokers have crashed, a leader has to learn
     again what is replicated: that may pass. Raises RetriableError when no broker responds.

@@ -58,7 +58,7 @@ def offsets_by(
     *,
     unreplicated: bool = False,
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-    """As `list_offsets`, over the cluster's connections."""
+    """Do as `list_offsets`, over the cluster's connections."""
 
     def ask(
         connection: Connection, led: Sequence[TopicPartition]
@@ -85,7 +85,7 @@ def require_offsets(
     which: int,
     metadata: Metadata | None = None,
 ) -> Mapping[TopicPartition, int]:
-    """As `list_offsets`, but raises the first error of any partition."""
+    """Do as `list_offsets`, but raise the first error of any partition."""
     offsets: dict[TopicPartition, int] = {}
     for partition, offset in list_offsets(settings, partitions, which, metadata).items():
         if isinstance(offset, SparkmirrorError):
@@ -125,7 +125,7 @@ def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float 
 def log_sizes(
     settings: ConnectionSettings, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, int]:
-    """How many bytes partitions have on their leaders' disks (KIP-113), as far as brokers disclose it.
+    """The bytes of partitions on their leaders' disks (KIP-113), as far as brokers disclose it.
 
     It takes DESCRIBE on the cluster. Raises RetriableError when no broker responds.
     """

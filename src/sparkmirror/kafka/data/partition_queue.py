@@ -26,7 +26,7 @@ _IN_FLIGHT_PER_PARTITION = 5
 
 _QUICK_RESPONSE_S = 1.0
 _QUICK_RESPONSES = 3
-"""So many in a row, and a slow partition shares the connection with the others again."""
+"""After so many in a row, a slow partition shares the connection with the others again."""
 
 
 class PendingBatch:
@@ -64,7 +64,7 @@ class Route(NamedTuple):
 
 
 class QueuePhase(Enum):
-    """Only SENDING sends."""
+    """The phase of a queue: only SENDING sends."""
 
     CLOSED = "closed"
     """It has no sequence yet, or lost it."""
@@ -131,7 +131,7 @@ class PartitionQueue:
         self._decompressed_bytes_max = decompressed_bytes_max
         self.phase = QueuePhase.CLOSED
         self.route: Route | None = None
-        """Where the batches go, None while the partition has no leader."""
+        """The connection for the batches, None while the partition has no leader."""
         self.is_slow = False
         """Whether it waits for its followers longer than others should wait for it."""
         self.ready: deque[PendingBatch] = deque()
@@ -139,12 +139,12 @@ class PartitionQueue:
         self.failures = 0
         self.producer: ProducerId | None = None
         self.topic_id = NO_TOPIC_ID
-        """Of the topic that the batches are for; NO_TOPIC_ID for whichever has the name."""
+        """The id of the topic that the batches are for; NO_TOPIC_ID for any topic of that name."""
         self.numbered_at = 0.0
-        """When that was known."""
+        """The loop's time when that id was known."""
         self.next_sequence = 0
         self.next_offset = 0
-        """Where the log ended after the last acknowledged batch."""
+        """The end of the log after the last acknowledged batch."""
         self._leader_epoch: int | None = None
         self.proven = False
         """Whether a batch was acknowledged under this id since its start, and since a batch was refused.

@@ -47,7 +47,7 @@ class PartitionReader:
         fetch_bytes_max: int = _FETCH_BYTES_MAX,
         metadata: Metadata | None = None,
     ) -> None:
-        """Of a partition so many bytes come at a time, or one batch. `metadata` as in `list_offsets`."""
+        """A partition brings at most so many bytes at once, or one batch. `metadata` as in `list_offsets`."""
         self._settings = replace(settings, partition_fetch_bytes_max=fetch_bytes_max, fetch_bytes_min=1)
         self._bytes_max = fetch_bytes_max
         self._timeout_s = settings.connection.request_timeout_s
@@ -55,7 +55,7 @@ class PartitionReader:
         self._network = network_of(settings.connection)
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
-        """None for a topic that doesn't exist. Raises KafkaError."""
+        """The topic's partitions, none for a topic that doesn't exist. Raises KafkaError."""
         return self._cluster.partitions(topic)
 
     def fetch(
@@ -82,7 +82,7 @@ class PartitionReader:
     def starts(
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """Where each log starts, or the error for it. Raises RetriableError when no broker responds."""
+        """The start of each log, or the error for it. Raises RetriableError when no broker responds."""
         return offsets_by(self._cluster, self._settings, partitions, EARLIEST)
 
     def forget_leaders(self) -> None:
@@ -146,7 +146,7 @@ class SpanReader:
     """
 
     def __init__(self, settings: ConsumerSettings, metadata: Metadata | None = None) -> None:
-        """Without aborted records if the settings say `read_committed`. `metadata` as in `list_offsets`."""
+        """Settings with `read_committed` leave aborted records out. `metadata` as in `list_offsets`."""
         timeout_s = min(settings.connection.request_timeout_s, _SPAN_RESPONSE_TIMEOUT_S)
         settings = replace(settings, connection=replace(settings.connection, request_timeout_s=timeout_s))
         self._read_committed = settings.read_committed
@@ -185,7 +185,7 @@ class SpanReader:
     def starts(
         self, partitions: Collection[TopicPartition]
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        """As `PartitionReader.starts`."""
+        """Do as `PartitionReader.starts`."""
         return self._reader.starts(partitions)
 
     def forget(self) -> None:
@@ -213,7 +213,7 @@ class SpanReader:
         return found
 
     def _fetch_ahead(self, partition: TopicPartition) -> None:
-        """With those that are expected behind it. None of them fails for another's sake."""
+        """Fetch the partition with those that are expected next. None of them fails for another's sake."""
         first = {partition: self._expected.pop(partition)}
         some = list(islice(self._expected, TOGETHER_MAX - 1))
         try:

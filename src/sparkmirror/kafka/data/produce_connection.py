@@ -14,7 +14,7 @@ from sparkmirror.kafka.wire import produce
 from sparkmirror.kafka.wire.produce import ProduceResponse, decode_produce_response, encode_produce_request
 
 _FOLLOWERS_WAIT_MAX_S = 1.0
-"""How long a broker may wait for a partition's followers before the partition moves to another connection."""
+"""The time that a broker may wait for followers before the partition moves to another connection."""
 
 
 class ProduceRequest:

@@ -15,12 +15,12 @@ from sparkmirror.kafka.wire import error_codes
 
 
 class Next(Enum):
-    """What the writer does with a queue that has nothing in flight any more, because of a failure."""
+    """The writer's next step for a queue after a failure, when nothing of it is in flight any more."""
 
     SEND = "send"
-    """What is ready, at once."""
+    """Send what is ready at once."""
     CHECK_LOG = "check log"
-    """Some of it may have been written: that is found out first."""
+    """Some of it may have been written: read the log first."""
     RETRY = "retry"
     """Send again after a back-off."""
     RETRY_SOON = "retry soon"
@@ -43,7 +43,7 @@ class ProduceOutcomes:
     def __init__(self, *, transactional: bool) -> None:
         self._transactional = transactional
         self._doubtful: set[PartitionQueue] = set()
-        """In transactions: those with something that may be in the log and is not acknowledged."""
+        """In transactions: queues with something that may be in the log and is not acknowledged."""
 
     @property
     def is_settled(self) -> bool:

@@ -26,11 +26,11 @@ from sparkmirror.kafka.wire.produce import ProducedPartition
 _HOUSEKEEPING_S = 1.0
 
 _COMPLETING_S = 0.01
-"""How long to wait before a batch is sent again that met the end of the transaction before its own."""
+"""The delay before a batch is sent again that met the end of the transaction before its own."""
 
 
 class Sender:
-    """One writer's. It reads `queues`, and never adds or removes one."""
+    """Sends for one writer. It reads `queues`, and never adds or removes one."""
 
     def __init__(
         self,
@@ -53,9 +53,9 @@ class Sender:
         self._outcomes = ProduceOutcomes(transactional=transaction is not None)
         self._checks = LogChecks(cluster, loop, self)
         self._timers: dict[PartitionQueue, asyncio.TimerHandle] = {}
-        """Of those that back off."""
+        """The timers of queues that back off."""
         self._exempt: Collection[TopicPartition] | None = None
-        """What a held writer sends all the same; None while it is not held."""
+        """The partitions that a held writer sends all the same; None while it is not held."""
         self._correlation_id = 0
         self._housekeeping: asyncio.TimerHandle | None = None
 
@@ -98,7 +98,7 @@ class Sender:
                 self._send(connection)
 
     def hold(self, exempt: Collection[TopicPartition] | None) -> None:
-        """In transactions: send nothing new, except to these partitions. None ends it."""
+        """Send nothing new, except to these partitions, until this is called with None. For transactions."""
         self._exempt = exempt
 
     def forget(self, queue: PartitionQueue) -> None:
@@ -109,7 +109,7 @@ class Sender:
         self._checks.cancel(queue)
 
     def refuse(self, queue: PartitionQueue, error: SparkmirrorError) -> None:
-        """What is ready can't be sent for this reason."""
+        """Take what is ready as refused for this reason."""
         self._follow(queue, self._outcomes.recover(queue, error))
 
     # requests and responses

@@ -159,13 +159,13 @@ class _LogReader:
         self._from_offset = from_offset
         self.positions: dict[TopicPartition, int] = {}
         self.ends: dict[TopicPartition, int] = {}
-        """Where each partition ended at its last response."""
+        """The end of each partition at its last response."""
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
         return self._reader.partitions(topic)
 
     def fetch(self, partitions: Iterable[TopicPartition], wait_s: float) -> list[LogRecord]:
-        """As `PartitionReader.fetch`. Raises KafkaError, CorruptBatchError."""
+        """Do as `PartitionReader.fetch`. Raises KafkaError, CorruptBatchError."""
         offsets = {partition: self.position(partition) for partition in partitions}
         return list(chain.from_iterable(map(self._take, self._reader.fetch(offsets, wait_s))))
 
@@ -230,7 +230,7 @@ def read_topic(
     deadline_s: float = _READ_DEADLINE_S,
     read_committed: bool = False,
 ) -> Iterator[LogRecord]:
-    """As `TopicReader.read_to_end`, once."""
+    """Do as `TopicReader.read_to_end`, once."""
     with closing(TopicReader(settings, topic, read_committed=read_committed)) as reader:
         yield from reader.read_to_end(deadline_s)
 
@@ -238,7 +238,7 @@ def read_topic(
 def _read_to_end(
     reader: _LogReader, partitions: Sequence[TopicPartition], deadline_s: float
 ) -> Iterator[LogRecord]:
-    """Up to the end of each partition at its first response."""
+    """Read up to the end of each partition at its first response."""
     deadline = reader.network.time() + deadline_s
     ends: dict[TopicPartition, int] = {}
     left = list(partitions)

@@ -14,7 +14,7 @@ class WriterListener(Protocol):
     def acknowledged(
         self, partition: TopicPartition, batch: OutgoingBatch, base_offset: int, *, completes: bool
     ) -> None:
-        """In order per partition. A split batch is acknowledged in parts; the last one completes it."""
+        """Called in order per partition. A split batch comes in parts; the last one completes it."""
 
     def write_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         """The partition is retried with back-off; an acknowledgement means that it works again."""

@@ -67,7 +67,7 @@ def written_batches(
 def _ends(
     consumer: ConsumerSettings, partitions: Sequence[TopicPartition]
 ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, SparkmirrorError]]:
-    """Where the logs end, of those that are replicated up to there.
+    """The ends of the logs that are replicated up to there, and errors for the others.
 
     What was appended and is not replicated can't be read: it would be taken for missing, and sent again.
     """
@@ -92,7 +92,7 @@ class LogCheckOwner(Protocol):
     """The writer. All calls come on the loop's thread."""
 
     def log_checked(self, queue: PartitionQueue, written: list[Written], error: SparkmirrorError) -> None:
-        """What the log holds of what the queue had sent; the error is the one that made it unclear."""
+        """Take the batches that the log holds of what the queue had sent; the error made that unclear."""
 
     def log_check_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         """It is retried with back-off."""
@@ -112,13 +112,13 @@ class LogChecks:
         self._tasks: dict[Route | None, asyncio.Task[None]] = {}
 
     def start(self, queue: PartitionQueue, error: SparkmirrorError) -> None:
-        """Nothing of the queue may be in flight, nor be sent before its log is checked."""
+        """Check what the queue had sent. Nothing of it may be in flight, nor be sent before the end."""
         self._unclear.setdefault(queue.route, {})[queue] = error
         if queue.route not in self._tasks:
             self._tasks[queue.route] = self._loop.create_task(self._check(queue.route))
 
     def cancel(self, queue: PartitionQueue) -> None:
-        """What the queue had sent was given up: the result is not reported."""
+        """Report no result: what the queue had sent was given up."""
         for unclear in self._unclear.values():
             unclear.pop(queue, None)
 
