@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final
 
+from sparkmirror.domain.explanation import Explanation, PartitionExplanation
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
 from sparkmirror.offsets.checkpoints import CheckpointBook, is_refuted, offsets_to_write
 from sparkmirror.offsets.translation import Place, SyncHistory
@@ -39,7 +40,7 @@ class GroupThere:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFacts:
+class CommittedPartition:
     """A partition that the group has committed for on the source. An end is None where it is unknown."""
 
     source: TopicPartition
@@ -63,62 +64,18 @@ class GroupFacts:
     group: GroupId
     source: GroupThere
     target: GroupThere
-    partitions: Sequence[PartitionFacts] = ()
+    partitions: Sequence[CommittedPartition] = ()
     refused_by: str | None = None
     syncs_offsets: bool = True
     off_because: str | None = None
     """The setting by which the flow emits no checkpoints at all."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionExplanation:
-    """A partition that the group reads. Lags are in offsets; None where they are unknown.
-
-    `place` is where the group's offset is on the target, `next_write` what group offset sync commits next.
-    """
-
-    source: TopicPartition
-    target: TopicPartition
-    translation: Translation
-    why: str
-    committed: int
-    lag: int | None
-    place: Place | None
-    checkpoint: int | None
-    target_committed: int | None
-    target_lag: int | None
-    next_write: int | None
-
-    @property
-    def is_following(self) -> bool:
-        return self.translation in _FOLLOWING
-
-
-@dataclass(frozen=True, slots=True)
-class GroupExplanation:
-    """`obstacles` keep the whole group from following, `notes` don't."""
-
-    flow: Flow
-    group: GroupId
-    obstacles: Sequence[str]
-    notes: Sequence[str]
-    partitions: Sequence[PartitionExplanation]
-
-    @property
-    def is_following(self) -> bool:
-        return not self.obstacles and all(partition.is_following for partition in self.partitions)
-
-
-def explain(facts: GroupFacts) -> GroupExplanation:
+def explain(facts: GroupFacts) -> Explanation:
     obstacles = _obstacles(facts)
     may_write = not obstacles and facts.syncs_offsets
-    return GroupExplanation(
-        facts.flow,
-        facts.group,
-        obstacles,
-        _notes(facts),
-        [_partition(facts, partition, may_write=may_write) for partition in facts.partitions],
-    )
+    partitions = [_partition(facts, partition, may_write=may_write) for partition in facts.partitions]
+    return Explanation(facts.flow, obstacles, _notes(facts), partitions)
 
 
 def _obstacles(facts: GroupFacts) -> list[str]:
@@ -152,7 +109,7 @@ def _notes(facts: GroupFacts) -> list[str]:
     return ["sync.group.offsets.enabled is false: checkpoints are written, offsets are not"]
 
 
-def _partition(facts: GroupFacts, partition: PartitionFacts, *, may_write: bool) -> PartitionExplanation:
+def _partition(facts: GroupFacts, partition: CommittedPartition, *, may_write: bool) -> PartitionExplanation:
     committed = facts.source.committed[partition.source]
     there = facts.target.committed.get(partition.target)
     place = None if partition.history is None else partition.history.place(committed)
@@ -165,22 +122,22 @@ def _partition(facts: GroupFacts, partition: PartitionFacts, *, may_write: bool)
         )
         if not writes and there is not None and there > coming.downstream_offset:
             why += f"; ahead of that on {facts.flow.target}, and never set back"
-    return PartitionExplanation(
-        partition.source,
-        partition.target,
-        translation,
-        why,
-        committed,
-        _lag(partition.source_end, committed),
-        place,
-        None if partition.checkpoint is None else partition.checkpoint.downstream_offset,
-        there,
-        None if there is None else _lag(partition.target_end, there),
-        writes[partition.target].downstream_offset if writes else None,
-    )
+    last = partition.checkpoint
+    numbers = {
+        "source_offset": committed,
+        "source_lag": _lag(partition.source_end, committed),
+        "translated_offset": None if place is None else place.offset,
+        "checkpoint_offset": None if last is None else last.downstream_offset,
+        "target_offset": there,
+        "target_lag": None if there is None else _lag(partition.target_end, there),
+        "next_sync_writes": writes[partition.target].downstream_offset if writes else None,
+    }
+    details = {"translation": translation, "read_again_max": None if place is None else place.behind_max}
+    is_fine = translation in _FOLLOWING
+    return PartitionExplanation(partition.source, partition.target, why, is_fine, numbers, details)
 
 
-def _translated(partition: PartitionFacts, place: Place | None) -> tuple[Translation, str]:
+def _translated(partition: CommittedPartition, place: Place | None) -> tuple[Translation, str]:
     history, last = partition.history, partition.checkpoint
     if partition.left_out:
         return Translation.FILTERED, f"{partition.left_out} leaves the topic out"
@@ -215,7 +172,7 @@ def _placed(history: SyncHistory, place: Place | None) -> tuple[Translation, str
 
 
 def _coming_checkpoint(
-    group: GroupId, partition: PartitionFacts, committed: int, place: Place | None
+    group: GroupId, partition: CommittedPartition, committed: int, place: Place | None
 ) -> Checkpoint | None:
     """The one that counts after the mirror's next refresh."""
     last, history = partition.checkpoint, partition.history

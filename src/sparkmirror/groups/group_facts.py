@@ -8,7 +8,7 @@ from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.groups.explained_lookups import looked_up
 from sparkmirror.groups.flow_histories import FlowHistories
-from sparkmirror.groups.group_explanation import GroupFacts, GroupThere, PartitionFacts
+from sparkmirror.groups.group_explanation import CommittedPartition, GroupFacts, GroupThere
 from sparkmirror.groups.offset_resolver import Wanted
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
 from sparkmirror.kafka.groups.consumer_groups import Groups
@@ -70,7 +70,7 @@ def _partitions(
     connector: ConfiguredCheckpoint,
     group: GroupId,
     committed: Mapping[TopicPartition, int],
-) -> list[PartitionFacts]:
+) -> list[CommittedPartition]:
     if not committed:
         return []
     with closing(FlowHistories(connector)) as reader:
@@ -88,7 +88,7 @@ def _partitions(
     ends = _ends(connector.source_admin, there.keys())
     target_ends = _ends(connector.target_admin, set(there.values()))
     return [
-        PartitionFacts(
+        CommittedPartition(
             source,
             target,
             histories.get(source),

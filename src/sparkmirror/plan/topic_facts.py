@@ -20,7 +20,7 @@ from sparkmirror.settings.source import remote_topic
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_plan import config_differences
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.topic_explanation import ConfigDifference, PartitionFacts, TopicFacts
+from sparkmirror.setup.topic_explanation import ConfigDifference, MirroredPartition, TopicFacts
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics
 from sparkmirror.setup.topic_rules import verdicts
 from sparkmirror.setup.topic_sync import Topics
@@ -91,7 +91,7 @@ class _Asking:
             finding for finding in findings(surveyed) if finding.subject in mine or finding.kind == OLD_BROKER
         ]
 
-    def _partitions(self, topic: str, remote: str, here: int, there: int) -> Sequence[PartitionFacts]:
+    def _partitions(self, topic: str, remote: str, here: int, there: int) -> Sequence[MirroredPartition]:
         partitions = [TopicPartition(topic, number) for number in range(here)]
         counterparts = {each: TopicPartition(remote, each.partition) for each in partitions}
         consumer = self._connector.consumers[0]
@@ -102,7 +102,7 @@ class _Asking:
         positions, reports = self._positions(partitions), self._reports()
         return [
             _with_report(
-                PartitionFacts(
+                MirroredPartition(
                     partition,
                     copy,
                     _offset(starts.get(partition)),
@@ -161,7 +161,7 @@ class _Asking:
         return [str(binding) for binding in plan.creates if binding.resource_name == remote]
 
 
-def _with_report(facts: PartitionFacts, report: PartitionProgress | None) -> PartitionFacts:
+def _with_report(facts: MirroredPartition, report: PartitionProgress | None) -> MirroredPartition:
     if report is None:
         return facts
     is_failing = report.state is not PartitionState.RUNNING

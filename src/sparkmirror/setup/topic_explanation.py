@@ -6,17 +6,9 @@ Pure.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from sparkmirror.domain.explanation import Explanation, PartitionExplanation, Verdict
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.quantities import counted
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """One rule's verdict on a topic; `why` names the setting and its pattern, or the part of the name."""
-
-    rule: str
-    passes: bool
-    why: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +22,7 @@ class ConfigDifference:
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionFacts:
+class MirroredPartition:
     """Offsets are None where they can't be told, or there are none.
 
     `mirrored_to` is the next offset to be copied, by the stored position. `state`, `error`, `notice` and
@@ -65,43 +57,15 @@ class TopicFacts:
     target_partitions: int | None = None
     configs: Sequence[ConfigDifference] = ()
     acls: Sequence[str] = ()
-    partitions: Sequence[PartitionFacts] = ()
+    partitions: Sequence[MirroredPartition] = ()
     hints: Sequence[str] = ()
     obstacles: Sequence[str] = ()
     notes: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionExplanation:
-    facts: PartitionFacts
-    lag: int | None
-    """In offsets."""
-    why: str
-    is_fine: bool
-
-
-@dataclass(frozen=True, slots=True)
-class TopicExplanation:
-    """`obstacles` keep the topic, or some of its partitions, from being mirrored; `notes` don't."""
-
-    facts: TopicFacts
-    obstacles: Sequence[str]
-    notes: Sequence[str]
-    partitions: Sequence[PartitionExplanation]
-
-    @property
-    def is_mirrored(self) -> bool:
-        rules_pass = all(verdict.passes for verdict in self.facts.verdicts)
-        return rules_pass and not self.obstacles and all(each.is_fine for each in self.partitions)
-
-
-def explain(facts: TopicFacts) -> TopicExplanation:
-    return TopicExplanation(
-        facts,
-        _obstacles(facts),
-        _notes(facts),
-        [_partition(facts, partition) for partition in facts.partitions],
-    )
+def explain(facts: TopicFacts) -> Explanation:
+    partitions = [_partition(facts, partition) for partition in facts.partitions]
+    return Explanation(facts.flow, _obstacles(facts), _notes(facts), partitions, facts.verdicts)
 
 
 def _obstacles(facts: TopicFacts) -> list[str]:
@@ -130,7 +94,7 @@ def _notes(facts: TopicFacts) -> list[str]:
     return [*notes, *facts.notes]
 
 
-def _partition(facts: TopicFacts, partition: PartitionFacts) -> PartitionExplanation:
+def _partition(facts: TopicFacts, partition: MirroredPartition) -> PartitionExplanation:
     lag = None
     if partition.end is not None and partition.mirrored_to is not None:
         lag = max(0, partition.end - partition.mirrored_to)
@@ -140,10 +104,23 @@ def _partition(facts: TopicFacts, partition: PartitionFacts) -> PartitionExplana
         why += f"; incidents since its task has started: {counts}"
     if partition.notice and not partition.error:
         why += f"; {partition.notice}"
-    return PartitionExplanation(partition, lag, why, is_fine)
+    numbers = {
+        "first_offset": partition.start,
+        "end_offset": partition.end,
+        "mirrored_to": partition.mirrored_to,
+        "lag": lag,
+        "target_end_offset": partition.target_end,
+    }
+    details = {
+        "state": partition.state,
+        "error": partition.error,
+        "notice": partition.notice,
+        "incidents": dict(partition.incidents),
+    }
+    return PartitionExplanation(partition.source, partition.target, why, is_fine, numbers, details)
 
 
-def _state(facts: TopicFacts, partition: PartitionFacts, lag: int | None) -> tuple[str, bool]:
+def _state(facts: TopicFacts, partition: MirroredPartition, lag: int | None) -> tuple[str, bool]:
     if partition.error is not None:
         return f"{(partition.state or 'failed').lower()}: {partition.error}", False
     if partition.mirrored_to is None:

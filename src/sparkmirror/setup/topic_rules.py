@@ -1,8 +1,8 @@
 """Applies the rules by which a source topic is mirrored or not, in their order. Pure."""
 
+from sparkmirror.domain.explanation import Verdict
 from sparkmirror.policies.replication import is_cycle
 from sparkmirror.settings.source import MirrorSourceSettings
-from sparkmirror.setup.topic_explanation import Verdict
 
 
 def verdicts(settings: MirrorSourceSettings, topic: str) -> list[Verdict]:

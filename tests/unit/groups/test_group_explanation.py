@@ -2,12 +2,12 @@ from dataclasses import replace
 
 import pytest
 
+from sparkmirror.domain.explanation import PartitionExplanation
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
 from sparkmirror.groups.group_explanation import (
+    CommittedPartition,
     GroupFacts,
     GroupThere,
-    PartitionExplanation,
-    PartitionFacts,
     Translation,
     explain,
 )
@@ -26,7 +26,7 @@ def history() -> SyncHistory:
 
 
 def facts(committed: int, **partition: object) -> GroupFacts:
-    partition_facts = PartitionFacts(HERE, THERE, history(), None, source_end=200, target_end=280)
+    partition_facts = CommittedPartition(HERE, THERE, history(), None, source_end=200, target_end=280)
     return GroupFacts(
         FLOW,
         BILLING,
@@ -65,9 +65,13 @@ def test_how_an_offset_is_translated(
     committed: int, translation: Translation, why: str, next_write: int | None
 ) -> None:
     found = only(facts(committed))
-    assert (found.translation, found.why, found.next_write) == (translation, why, next_write)
-    assert (found.committed, found.lag) == (committed, 200 - committed)
-    assert explain(facts(committed)).is_following is (translation is not Translation.OLDER)
+    assert (found.details["translation"], found.why, found.numbers["next_sync_writes"]) == (
+        translation,
+        why,
+        next_write,
+    )
+    assert (found.numbers["source_offset"], found.numbers["source_lag"]) == (committed, 200 - committed)
+    assert explain(facts(committed)).is_fine is (translation is not Translation.OLDER)
 
 
 @pytest.mark.parametrize(
@@ -89,8 +93,8 @@ def test_how_an_offset_is_translated(
 def test_what_keeps_a_partition(partition: dict[str, object], translation: Translation, why: str) -> None:
     facts_of_group = facts(105, **partition)
     found = only(facts_of_group)
-    assert (found.translation, found.why) == (translation, why)
-    assert not explain(facts_of_group).is_following
+    assert (found.details["translation"], found.why) == (translation, why)
+    assert not explain(facts_of_group).is_fine
 
 
 @pytest.mark.parametrize(
@@ -126,35 +130,39 @@ def test_what_keeps_a_group(changes: dict[str, object], obstacle: str) -> None:
         facts_of_group = replace(facts_of_group, partitions=())
     found = explain(replace(facts_of_group, **changes))  # type: ignore[arg-type]  # its fields
     assert list(found.obstacles) == [obstacle]
-    assert not found.is_following
-    assert all(partition.next_write is None for partition in found.partitions)
+    assert not found.is_fine
+    assert all(partition.numbers["next_sync_writes"] is None for partition in found.partitions)
 
 
 def test_without_group_offset_sync_nothing_is_written_there() -> None:
     found = explain(replace(facts(105), syncs_offsets=False))
     assert found.notes == ["sync.group.offsets.enabled is false: checkpoints are written, offsets are not"]
-    assert found.is_following
-    assert found.partitions[0].next_write is None
+    assert found.is_fine
+    assert found.partitions[0].numbers["next_sync_writes"] is None
 
 
 def test_an_idle_group_is_never_set_back() -> None:
     ahead = replace(facts(105), target=GroupThere("classic", committed={THERE: 230}))
     found = only(ahead)
-    assert (found.target_committed, found.target_lag, found.next_write) == (230, 50, None)
+    assert (
+        found.numbers["target_offset"],
+        found.numbers["target_lag"],
+        found.numbers["next_sync_writes"],
+    ) == (230, 50, None)
     assert found.why == "translated exactly; ahead of that on eu, and never set back"
     there = replace(ahead, target=GroupThere("classic", committed={THERE: 205}))
-    assert (only(there).next_write, only(there).why) == (None, "translated exactly")
+    assert (only(there).numbers["next_sync_writes"], only(there).why) == (None, "translated exactly")
 
 
 def test_the_last_checkpoint_counts_where_it_is_ahead() -> None:
     """Syncs between were compacted away since."""
     found = only(facts(130, checkpoint=Checkpoint(BILLING, THERE, 129, 225)))
-    assert (found.checkpoint, found.next_write) == (225, 225)
+    assert (found.numbers["checkpoint_offset"], found.numbers["next_sync_writes"]) == (225, 225)
 
 
 def test_a_checkpoint_of_a_log_that_is_lost_is_not_written() -> None:
     found = only(facts(105, checkpoint=Checkpoint(BILLING, THERE, 100, 5000)))
-    assert found.next_write == 205
+    assert found.numbers["next_sync_writes"] == 205
     assert found.why == (
         "translated exactly; the last checkpoint, 5000, is about a log that the target has lost"
     )

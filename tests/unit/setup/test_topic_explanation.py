@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import pytest
 
+from sparkmirror.domain.explanation import Verdict
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.setup.topic_explanation import PartitionFacts, TopicFacts, Verdict, explain
+from sparkmirror.setup.topic_explanation import MirroredPartition, TopicFacts, explain
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("us.orders", 0)
-PARTITION = PartitionFacts(HERE, THERE, start=0, end=100, mirrored_to=100, target_end=100, state="RUNNING")
+PARTITION = MirroredPartition(HERE, THERE, start=0, end=100, mirrored_to=100, target_end=100, state="RUNNING")
 FACTS = TopicFacts(
     Flow(Alias("us"), Alias("eu")),
     "orders",
@@ -21,21 +22,21 @@ FACTS = TopicFacts(
 REFUSED = Verdict("cycle", passes=False, why="by its name it came from eu, the target")
 
 
-def test_a_topic_that_is_mirrored() -> None:
+def test_a_topic_that_is_fine() -> None:
     found = explain(FACTS)
-    assert (found.is_mirrored, found.obstacles, found.notes) == (True, [], [])
-    assert (found.partitions[0].lag, found.partitions[0].why) == (0, "caught up")
+    assert (found.is_fine, found.obstacles, found.notes) == (True, [], [])
+    assert (found.partitions[0].numbers["lag"], found.partitions[0].why) == (0, "caught up")
 
 
 def test_a_rule_that_refuses_is_enough() -> None:
     found = explain(replace(FACTS, verdicts=[*FACTS.verdicts, REFUSED], partitions=[]))
-    assert not found.is_mirrored
+    assert not found.is_fine
     assert found.notes == ["us.orders is on eu, and is not written by this flow"]
 
 
 def test_a_topic_that_is_not_there() -> None:
     found = explain(replace(FACTS, source_partitions=None, partitions=[], hints=["ask for orders"]))
-    assert not found.is_mirrored
+    assert not found.is_fine
     assert found.obstacles == [
         "us knows no such topic, or the principal may not DESCRIBE it",
         "ask for orders",
@@ -52,7 +53,7 @@ def test_a_topic_that_is_not_there() -> None:
 )
 def test_numbers_of_partitions(there: int | None, note: str) -> None:
     found = explain(replace(FACTS, source_partitions=2, target_partitions=there))
-    assert (found.is_mirrored, found.notes) == (True, [note])
+    assert (found.is_fine, found.notes) == (True, [note])
 
 
 @pytest.mark.parametrize(
@@ -72,6 +73,6 @@ def test_numbers_of_partitions(there: int | None, note: str) -> None:
         ),
     ],
 )
-def test_states_of_partitions(partition: PartitionFacts, why: str, *, is_fine: bool) -> None:
+def test_states_of_partitions(partition: MirroredPartition, why: str, *, is_fine: bool) -> None:
     found = explain(replace(FACTS, partitions=[partition]))
-    assert (found.partitions[0].why, found.is_mirrored) == (why, is_fine)
+    assert (found.partitions[0].why, found.is_fine) == (why, is_fine)

@@ -1,20 +1,24 @@
-"""Defines `sparkmirror groups`: explains the offsets of a consumer group on the target, as tables or JSON."""
+"""Defines `sparkmirror groups`: explains the offsets of a consumer group on the target."""
 
 import argparse
-from typing import Any, Final
+from typing import Final
 
-from rich.console import Console
-from rich.text import Text
-
-from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
-from sparkmirror.cli.mirroring_flows import add_explain_arguments, explained
-from sparkmirror.cli.terminal import aligned
-from sparkmirror.domain.ids import Flow, GroupId
+from sparkmirror.cli.explanations import Columns, Explained, add_explain_arguments, explain_flows
+from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.printable import printable
-from sparkmirror.groups.group_explanation import GroupExplanation, PartitionExplanation, explain
+from sparkmirror.groups.group_explanation import GroupFacts, explain
 from sparkmirror.groups.group_facts import group_facts
 
-_NUMBERS: Final = (1, 2, 4, 5, 6, 7, 8)
+COLUMNS: Final = Columns(
+    {"source_offset": "committed", "source_lag": "lag"},
+    {
+        "translated_offset": "translated",
+        "checkpoint_offset": "checkpoint",
+        "target_offset": "committed",
+        "target_lag": "lag",
+        "next_sync_writes": "next sync writes",
+    },
+)
 
 _EXPLAIN_HELP = """\
 Explains for every partition of a consumer group its offset on the target of a flow, by the current state of
@@ -57,84 +61,12 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run_explain(arguments: argparse.Namespace) -> int:
     group = GroupId(arguments.group)
-    found = explained(
-        arguments,
-        "groups explain",
-        lambda flow: explain(group_facts(flow.settings, group)),
-        show,
-        to_json,
-    )
-    if found is None:
-        return CANNOT_TELL
-    return FINE if all(each.is_following for each in found) else NOT_FINE
-
-
-def show(console: Console, found: GroupExplanation) -> None:
-    console.print(Text.assemble((printable(found.group), "bold"), f"  {found.flow}"))
-    for line in found.obstacles:
-        console.print(f"  ✗ {printable(line)}", highlight=False, markup=False, soft_wrap=True)
-    for line in found.notes:
-        console.print(f"  {printable(line)}", highlight=False, markup=False, soft_wrap=True)
-    if found.partitions:
-        rows = [_row(each) for each in found.partitions]
-        table = aligned([_headings(found.flow), *rows], right=_NUMBERS)
-        for line in ("", *table, ""):
-            console.print(f"  {line}".rstrip(), highlight=False, markup=False, soft_wrap=True)
-    for partition in found.partitions:
-        mark = "✓" if partition.is_following else "✗"
-        console.print(
-            f"  {mark} {partition.source}: {partition.why}", highlight=False, markup=False, soft_wrap=True
-        )
-
-
-def _headings(flow: Flow) -> tuple[str, ...]:
-    here, there = f"on {flow.source}", f"on {flow.target}"
-    return here, "committed", "lag", there, "translated", "checkpoint", "committed", "lag", "next sync writes"
-
-
-def _row(each: PartitionExplanation) -> tuple[str, ...]:
-    translated = None if each.place is None else each.place.offset
-    return (
-        str(each.source),
-        _number(each.committed),
-        _number(each.lag),
-        str(each.target),
-        _number(translated),
-        _number(each.checkpoint),
-        _number(each.target_committed),
-        _number(each.target_lag),
-        _number(each.next_write),
+    return explain_flows(
+        arguments, "groups explain", COLUMNS, lambda flow: explained(group_facts(flow.settings, group))
     )
 
 
-def _number(number: int | None) -> str:
-    return "-" if number is None else str(number)
-
-
-def to_json(found: GroupExplanation) -> dict[str, Any]:
-    return {
-        "flow": str(found.flow),
-        "group": found.group,
-        "follows": found.is_following,
-        "obstacles": list(found.obstacles),
-        "notes": list(found.notes),
-        "partitions": [_partition_to_json(partition) for partition in found.partitions],
-    }
-
-
-def _partition_to_json(partition: PartitionExplanation) -> dict[str, Any]:
-    place = partition.place
-    return {
-        "source": str(partition.source),
-        "target": str(partition.target),
-        "translation": partition.translation,
-        "why": partition.why,
-        "source_offset": partition.committed,
-        "source_lag": partition.lag,
-        "translated_offset": None if place is None else place.offset,
-        "read_again_max": None if place is None else place.behind_max,
-        "checkpoint_offset": partition.checkpoint,
-        "target_offset": partition.target_committed,
-        "target_lag": partition.target_lag,
-        "next_sync_writes": partition.next_write,
-    }
+def explained(facts: GroupFacts) -> Explained:
+    found = explain(facts)
+    title = f"{printable(facts.group)}  {facts.flow}"
+    return Explained(found, title, {"group": facts.group, "follows": found.is_fine})

@@ -6,9 +6,10 @@ import pytest
 from rich.console import Console
 
 from sparkmirror.cli.commands import groups
+from sparkmirror.cli.explanations import show, to_json
 from sparkmirror.cli.main import main
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
-from sparkmirror.groups.group_explanation import GroupFacts, GroupThere, PartitionFacts, explain
+from sparkmirror.groups.group_explanation import CommittedPartition, GroupFacts, GroupThere
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
 
@@ -18,13 +19,13 @@ FACTS = GroupFacts(
     GroupId("billing"),
     GroupThere("classic", committed={HERE: 105}),
     GroupThere("consumer", is_active=True, members=("till-7 at 10.0.0.1",), committed={THERE: 201}),
-    [PartitionFacts(HERE, THERE, SyncHistory(OffsetSync(HERE, 119, 219), 20), None, 200, 280)],
+    [CommittedPartition(HERE, THERE, SyncHistory(OffsetSync(HERE, 119, 219), 20), None, 200, 280)],
 )
 
 
 def test_the_table_shows_a_row_and_a_reason_for_each_partition() -> None:
     text = io.StringIO()
-    groups.show(Console(file=text, width=120), explain(FACTS))
+    show(Console(file=text, width=120), groups.explained(FACTS), groups.COLUMNS)
     lines = [line.split() for line in text.getvalue().splitlines() if line.strip()]
     assert lines[0] == ["billing", "us->eu"]
     assert "✗ active on eu, which takes offsets from its members only: till-7 at 10.0.0.1" in text.getvalue()
@@ -33,7 +34,7 @@ def test_the_table_shows_a_row_and_a_reason_for_each_partition() -> None:
 
 
 def test_json_holds_everything() -> None:
-    found = json.loads(json.dumps(groups.to_json(explain(FACTS))))
+    found = json.loads(json.dumps(to_json(groups.explained(FACTS))))
     assert (found["flow"], found["group"], found["follows"]) == ("us->eu", "billing", False)
     assert len(found["obstacles"]) == 1
     assert found["partitions"][0]["target_lag"] == 79

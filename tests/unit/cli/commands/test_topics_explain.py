@@ -7,14 +7,14 @@ import pytest
 from rich.console import Console
 
 from sparkmirror.cli.commands import topics_explain
+from sparkmirror.cli.explanations import show, to_json
 from sparkmirror.cli.main import main
+from sparkmirror.domain.explanation import Verdict
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.setup.topic_explanation import (
     ConfigDifference,
-    PartitionFacts,
+    MirroredPartition,
     TopicFacts,
-    Verdict,
-    explain,
 )
 
 FACTS = TopicFacts(
@@ -29,14 +29,14 @@ FACTS = TopicFacts(
     2,
     [ConfigDifference("retention.ms", "5", None, "the next sync sets it")],
     ["ALLOW READ on TOPIC us.orders to User:ann"],
-    [PartitionFacts(TopicPartition("orders", 0), TopicPartition("us.orders", 0), 0, 100, 90, 90)],
+    [MirroredPartition(TopicPartition("orders", 0), TopicPartition("us.orders", 0), 0, 100, 90, 90)],
     obstacles=["no right: kafka-acls.sh"],
 )
 
 
 def test_the_table_shows_every_rule_and_partition() -> None:
     text = io.StringIO()
-    topics_explain.show(Console(file=text, width=120), explain(FACTS))
+    show(Console(file=text, width=120), topics_explain.explained(FACTS), topics_explain.COLUMNS)
     lines = [" ".join(line.split()) for line in text.getvalue().splitlines() if line.strip()]
     assert lines[0] == "orders us->eu as us.orders"
     assert "✓ filter: the topic filter selects it" in lines
@@ -49,7 +49,7 @@ def test_the_table_shows_every_rule_and_partition() -> None:
 
 
 def test_json_holds_everything() -> None:
-    found = json.loads(json.dumps(topics_explain.to_json(explain(FACTS))))
+    found = json.loads(json.dumps(to_json(topics_explain.explained(FACTS))))
     assert (found["flow"], found["topic"], found["target_topic"], found["mirrored"]) == (
         "us->eu",
         "orders",
@@ -75,10 +75,11 @@ def test_wrong_usage_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[s
 
 def test_long_names_are_never_cut() -> None:
     topic = "com.example.europe." + "payments." * 10
-    partition = PartitionFacts(TopicPartition(topic, 12), TopicPartition(f"us.{topic}", 12), 0, 100, 90, 90)
-    text = io.StringIO()
-    topics_explain.show(
-        Console(file=text, width=80), explain(replace(FACTS, topic=topic, partitions=[partition]))
+    partition = MirroredPartition(
+        TopicPartition(topic, 12), TopicPartition(f"us.{topic}", 12), 0, 100, 90, 90
     )
+    text = io.StringIO()
+    facts = replace(FACTS, topic=topic, partitions=[partition])
+    show(Console(file=text, width=80), topics_explain.explained(facts), topics_explain.COLUMNS)
     (row,) = (line for line in text.getvalue().splitlines() if line.startswith(f"  {topic}-12 "))
     assert f"us.{topic}-12" in row
