@@ -1,17 +1,19 @@
 """Epochs are claimed, and markers without data fence those before, on brokers in memory and real ones."""
 
+import struct
 from collections.abc import Iterator
 
 import pytest
 
 from sparkmirror.batches.producer import ProducerId
-from sparkmirror.batches.record_batch import CONTROL
+from sparkmirror.batches.record_batch import CONTROL, FetchedBatch
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.transactions.fencing import Claim, Fencing
 from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH, NONE
 from tests.contract.event_loop import batch_of
 from tests.support.any_cluster import AnyCluster
+from tests.support.batches import decode
 from tests.support.broker_data import create_topic, numbered
 from tests.support.broker_requests import Asker, asking, stored_batches
 from tests.support.connections import connection
@@ -45,12 +47,21 @@ def produce(asker: Asker, partition: TopicPartition, producer: ProducerId, seque
     return asker.produce_one(partition, batch).error
 
 
-def await_marker(cluster: AnyCluster, partition: TopicPartition, producer: ProducerId) -> None:
-    def is_there() -> bool:
-        headers = [batch.header for batch in stored_batches(cluster, *partition)]
-        return any(producer.wrote(header) and header.attributes & CONTROL for header in headers)
+def marker_of(cluster: AnyCluster, partition: TopicPartition, producer: ProducerId) -> FetchedBatch:
+    """Wait for the control batch that the broker writes for the producer."""
 
-    await_value(is_there, WAIT_S, lambda: "no marker")
+    def found() -> FetchedBatch | None:
+        batches = stored_batches(cluster, *partition)
+        return next((b for b in batches if producer.wrote(b.header) and b.header.attributes & CONTROL), None)
+
+    return await_value(found, WAIT_S, lambda: "no marker")
+
+
+def commits(marker: FetchedBatch) -> bool:
+    """Whether it ends a transaction as committed: the type is the second of the key's two numbers."""
+    (record,) = decode(marker.data)
+    _version, kind = struct.unpack(">hh", record.key or b"")
+    return bool(kind)
 
 
 def test_each_claim_is_above_those_before(fencing: Fencing) -> None:
@@ -68,7 +79,7 @@ def test_a_marker_refuses_lower_epochs_and_shows_no_record(cluster: AnyCluster, 
         assert produce(asker, partition, before, 0) == NONE
         (after,) = claimed(fencing, "fencing.marker")
         assert fencing.mark({"fencing.marker": Claim(after, partition)}) == {"fencing.marker": None}
-        await_marker(cluster, partition, after)
+        assert not commits(marker_of(cluster, partition, after))
         assert produce(asker, partition, before, 2) == INVALID_PRODUCER_EPOCH
         assert produce(asker, partition, after, 0) == NONE
     for isolation in ("read_committed", "read_uncommitted"):

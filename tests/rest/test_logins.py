@@ -182,6 +182,8 @@ def test_chosen_paths_can_be_read_without_a_login(users: dict[str, str]) -> None
         assert asked(url, "GET", "/health").status == 200
         assert asked(url, "HEAD", "/metrics").status == 200
         assert asked(url, "GET", "/health/").status == 200
+        for verb in ("POST", "PUT", "PATCH", "DELETE"):
+            assert asked(url, verb, "/health").status == 401, verb
         assert asked(url, "GET", "/").status == 401
         assert asked(url, "GET", "/health", basic("ops", "wrong")).status == 401
 

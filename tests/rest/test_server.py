@@ -257,6 +257,16 @@ def test_an_unexpected_error_is_a_500_and_logged(caplog: pytest.LogCaptureFixtur
     assert "ZeroDivisionError: surprise" in caplog.text
 
 
+class SlowHerder(MemoryHerder):
+    def connectors(self) -> Sequence[str]:
+        raise TimeoutError
+
+
+def test_a_request_that_takes_too_long_is_a_500_as_javas() -> None:
+    with serving(SlowHerder()) as url:
+        assert error(get(url, "/connectors")) == (500, "Request timed out")
+
+
 def test_changes_are_logged_and_reads_are_not(caplog: pytest.LogCaptureFixture) -> None:
     with serving(MemoryHerder()) as url, caplog.at_level(logging.INFO):
         ask(url, Request("POST", "/connectors", HEARTBEAT, JSON))

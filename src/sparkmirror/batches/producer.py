@@ -4,17 +4,10 @@ from typing import NamedTuple
 
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, BatchHeader
 
-_EPOCH_MAX = (1 << 15) - 1
-
 
 class ProducerId(NamedTuple):
     id: int
     epoch: int
-
-    @property
-    def is_last(self) -> bool:
-        """Whether only another id can follow."""
-        return self.epoch >= _EPOCH_MAX
 
     def next_epoch(self) -> "ProducerId":
         """The next epoch, under which brokers refuse batches of the last one."""

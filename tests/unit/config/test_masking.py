@@ -31,6 +31,27 @@ def test_values_of_secret_settings_are_hidden_and_placeholders_are_not() -> None
 
 
 @pytest.mark.parametrize(
+    ("key", "is_secret"),
+    [
+        ("transforms.x.auth.token", True),
+        ("producer.override.apiToken", True),
+        ("transforms.x.token.field", False),
+        ("transforms.x.passphrase", True),
+        ("transforms.x.clientSecret", True),
+        ("value.converter.credentials", True),
+        ("transforms.x.access-key", True),
+        ("transforms.x.accesskey.id", True),
+        ("source.cluster.ssl.keystore.key", True),
+        ("source.cluster.ssl.keystore.certificate.chain", True),
+        ("source.cluster.ssl.truststore.certificates", True),
+        ("source.cluster.ssl.keystore.location", False),
+    ],
+)
+def test_a_setting_is_secret_by_its_name(key: str, is_secret: bool) -> None:
+    assert masked({key: SECRET}) == {key: "[hidden]" if is_secret else SECRET}
+
+
+@pytest.mark.parametrize(
     ("value", "shown"),
     [
         (f"https://user:{SECRET}@registry.example/a?b@c", "https://[hidden]@registry.example/a?b@c"),

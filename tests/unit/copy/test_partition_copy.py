@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.producer import ProducerId, ProducerState
-from sparkmirror.batches.record_batch import OutgoingBatch
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, OutgoingBatch
 from sparkmirror.batches.records import halve
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import CopyState
@@ -54,6 +54,16 @@ def test_the_position_waits_for_the_acknowledgement() -> None:
     assert (copy.position, copy.last_replicated) == (2, 1)
     acknowledge(copy, second)
     assert (copy.position, copy.last_replicated) == (4, 3)
+
+
+def test_sequences_continue_at_0_after_the_largest() -> None:
+    copy = partition_copy()
+    copy.start(0, BEGUN._replace(next_sequence=SEQUENCE_MODULUS - 3))
+    first, second = copy.take(fetched(batch(0), batch(2, 5)))
+    acknowledge(copy, first)
+    assert copy.producer == ProducerState(BEGUN.producer, SEQUENCE_MODULUS - 1, 502)
+    acknowledge(copy, second)
+    assert copy.producer == ProducerState(BEGUN.producer, 4, 507)
 
 
 def test_no_more_is_taken_than_there_is_room_for_and_the_rest_comes_with_the_next_fetch() -> None:

@@ -3,7 +3,13 @@
 import pytest
 
 from sparkmirror.batches.producer import ProducerId, ProducerState
-from sparkmirror.batches.record_batch import TRANSACTIONAL, OutgoingBatch, has_valid_crc, iterate_batches
+from sparkmirror.batches.record_batch import (
+    SEQUENCE_MODULUS,
+    TRANSACTIONAL,
+    OutgoingBatch,
+    has_valid_crc,
+    iterate_batches,
+)
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_queue import PHASES, PartitionQueue, QueueEvent, QueuePhase, step_queue
@@ -14,9 +20,9 @@ FIRST = ProducerId(7, 0)
 LOST = RetriableError("connection lost")
 
 
-def queue_with(*counts: int) -> PartitionQueue:
+def queue_with(*counts: int, first: int = 0) -> PartitionQueue:
     queue = PartitionQueue(TopicPartition("orders", 0))
-    queue.number(ProducerState(FIRST, 0, 0), NO_TOPIC_ID, now=0.0)
+    queue.number(ProducerState(FIRST, first, 0), NO_TOPIC_ID, now=0.0)
     for count in counts:
         data = memoryview(bytearray(encode([Rec(at, 1000) for at in range(count)])))
         queue.append(OutgoingBatch(data, range(count), 0))
@@ -47,6 +53,14 @@ def test_what_waits_is_numbered_anew_even_if_it_was_sent_and_refused_before() ->
 
 def test_without_transactions_no_batch_has_their_bit() -> None:
     assert stamped(queue_with(2, 2), transactional=False) == [(0, 0, False), (0, 2, False)]
+
+
+def test_sequences_continue_at_0_after_the_largest() -> None:
+    queue = queue_with(4, 1, first=SEQUENCE_MODULUS - 2)
+    assert stamped(queue, transactional=False) == [(0, SEQUENCE_MODULUS - 2, False), (0, 2, False)]
+    assert queue.split_first()
+    assert [pending.sequence for pending in queue.ready] == [SEQUENCE_MODULUS - 2, 0, 2]
+    assert queue.next_sequence == 3
 
 
 def test_a_half_is_as_doubtful_as_the_whole() -> None:
