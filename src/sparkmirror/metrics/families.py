@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import IncidentKind
 from sparkmirror.metrics.family import Family
-from sparkmirror.metrics.jvm_families import jvm_families
 from sparkmirror.metrics.mbeans import jmx_value
 from sparkmirror.metrics.readings import (
     CheckpointReading,
     ConnectorReading,
     HeartbeatReading,
+    JvmReading,
     NodeReading,
     PartitionReading,
     SourceReading,
@@ -35,7 +35,7 @@ def families(readings: Collection[ConnectorReading], node: NodeReading | None = 
 
 def _node(node: NodeReading | None) -> Iterator[Family]:
     if node is not None and node.jvm is not None:
-        yield from jvm_families(node.jvm)
+        yield from _jvm_families(node.jvm)
     if node is None or node.is_leader is None:
         return
     yield Family(
@@ -303,3 +303,28 @@ def _since(
     name: str, text: str, named: Iterable[tuple[tuple[str, ...], CheckpointReading | HeartbeatReading]]
 ) -> Family:
     return Family(name, text, _CONNECTOR, [(of, it.last_at) for of, it in named if it.last_at is not None])
+
+
+def _jvm_families(jvm: JvmReading) -> Iterator[Family]:
+    """A part of memory without a limit has -1 as its most, as the exporter says."""
+    for name, text, at in (
+        ("used", "Memory that is used.", 0),
+        ("committed", "Memory that the operating system guarantees.", 1),
+        ("max", "Memory that may be used at most.", 2),
+    ):
+        samples = [((area,), float(its[at])) for area, its in sorted(jvm.memory.items())]
+        yield Family(f"jvm_memory_{name}_bytes", f"{text} Of the driver's JVM.", ("area",), samples)
+    collectors = sorted(jvm.collectors.items())
+    yield Family(
+        "jvm_gc_collection_seconds_count",
+        "Garbage collections of the driver's JVM.",
+        ("gc",),
+        [((name,), its.collections) for name, its in collectors],
+    )
+    yield Family(
+        "jvm_gc_collection_seconds_sum",
+        "Seconds that garbage collections of the driver's JVM took.",
+        ("gc",),
+        [((name,), its.seconds) for name, its in collectors],
+    )
+    yield Family("jvm_threads_current", "Threads of the driver's JVM.", (), [((), jvm.threads)])

@@ -31,8 +31,7 @@ from sparkmirror.settings.configured import (
 )
 from sparkmirror.spark.session import Session
 from sparkmirror.status.cluster_watch import ClusterWatch
-from sparkmirror.status.event_history import EventHistory
-from sparkmirror.status.migration_history import MigrationHistory
+from sparkmirror.status.topic_histories import EventHistory, MigrationHistory
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.progress import ProgressReader, progress_topic

@@ -6,25 +6,29 @@ It works for any mirror, Java's included, and for one that does not run. Java st
 import time
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack, closing
+from typing import Final
 
+from sparkmirror.batches.record_batch import CONTROL, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.latency import EMPTY
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST
+from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.wire.error_codes import unless_missing
+from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
 from sparkmirror.status.last_heartbeat import LastHeartbeat
 from sparkmirror.status.mirrored_partitions import mirrored_partitions
-from sparkmirror.status.oldest_records import oldest_records_ms
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
 from sparkmirror.storage.promotions import Promotions
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
 AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"
 ABSENT = "the source has no such partition now"
+_FETCH_BYTES: Final = 1 << 20
 
 
 class FlowReader:
@@ -137,7 +141,7 @@ class FlowReader:
             for each in partitions
             if each.lag and (begin := begins[each.source]) is not None
         }
-        oldest_ms, now = oldest_records_ms(self._everything, behind), self._now()
+        oldest_ms, now = _oldest_ms(self._everything, behind), self._now()
         return {partition: max(0.0, now - at / 1000) for partition, at in oldest_ms.items()}
 
 
@@ -159,3 +163,34 @@ def lag_of(
     if begin > end:
         return None, AHEAD
     return end - begin, None
+
+
+def _oldest_ms(
+    settings: ConsumerSettings, begins: Mapping[TopicPartition, int]
+) -> Mapping[TopicPartition, int]:
+    """The timestamp of the first batch with records from each offset on; none where there is none.
+
+    In epoch ms, by the first record of the batch, which may be a little older than that offset's. A few
+    requests, since a response holds at most 1 MB. Raises KafkaError.
+    """
+    found: dict[TopicPartition, int] = {}
+    left = dict(begins)
+    with closing(PartitionReader(settings, _FETCH_BYTES)) as reader:
+        while left:
+            responses = [each for each in reader.fetch(left, 0.0) if each.records or each.error]
+            for response in responses:
+                begin = left.pop(response.partition)
+                timestamp_ms = _first_timestamp_ms(response, begin)
+                if timestamp_ms is not None:
+                    found[response.partition] = timestamp_ms
+            if not responses:
+                break
+    return found
+
+
+def _first_timestamp_ms(response: FetchedPartition, begin: int) -> int | None:
+    for batch in iterate_batches(response.records):
+        header = batch.header
+        if header.last_offset >= begin and header.record_count and not header.attributes & CONTROL:
+            return header.base_timestamp
+    return None

@@ -16,13 +16,12 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
 from sparkmirror.status.cluster_watch import ClusterWatch
-from sparkmirror.status.event_history import EventHistory
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.status.flow_reader import FlowReader
 from sparkmirror.status.group_watch import GroupWatch
-from sparkmirror.status.migration_history import MigrationHistory
 from sparkmirror.status.partition_reports import GonePartitions, PartitionReports
+from sparkmirror.status.topic_histories import EventHistory, MigrationHistory
 from sparkmirror.status.watched_table import POSITION_INTERVAL_S, watched_table
 from sparkmirror.storage.attempts import owner_of
 

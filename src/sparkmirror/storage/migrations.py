@@ -24,7 +24,7 @@ class Moved(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A topic that is being made anew, since `at_ms`."""
+    """A topic that is being created again, since `at_ms`."""
 
     at_ms: int
     remake: Remake

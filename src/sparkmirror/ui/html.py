@@ -23,7 +23,6 @@ from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
 from sparkmirror.ui.looks import Look, query
 from sparkmirror.ui.plans import PlanLines
-from sparkmirror.view.events import events_matching
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.migrations import migrations_matching
@@ -144,7 +143,7 @@ def _group(view: MirrorView, look: Look) -> dict[str, Any]:
 
 def _events(view: MirrorView, look: Look) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
-    found = events_matching(flow, look.matching)
+    found = flow.events_matching(look.matching)
     return {"flow": flow, "known": flow.events, "events": page_of(found, look.number, _ROWS)}
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import EventsLook, GroupsLook, MigrationsLook, VerifyLook
+from sparkmirror.storage.events import Event
 from sparkmirror.storage.progress import Driver
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.group_index import GroupIndex
@@ -66,6 +67,11 @@ class FlowView:
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""
         return None if moment is None else max(0.0, self.now - moment)
+
+    def events_matching(self, part: str) -> Sequence[Event]:
+        """Return the events whose text has that part, newest first; none before they were read."""
+        known = (None if self.events is None else self.events.newest_first) or ()
+        return [it for it in known if part in f"{it.kind.value} {it.connector} {it.about} {it.text}"]
 
     @property
     def verified(self) -> Mapping[TopicPartition, Verified]:

@@ -1,4 +1,4 @@
-"""Lists what is migrated by a flow: groups that moved, topics promoted, failed back, or made anew."""
+"""Lists what is migrated by a flow: groups that moved, topics promoted, failed back, or created again."""
 
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
@@ -74,16 +74,20 @@ def _promotion(topic: str, promotion: Promotion) -> Migration:
 
 
 def _failback(topic: str, failback: Failback) -> Migration:
-    """Once its record is there, the flow goes on: behind what the target has, or in a topic made anew."""
+    """Tell how the flow continues: after what the target has, or in a topic that was created again."""
     partitions = [
         MigratedPartition(TopicPartition(topic, number), offset)
         for number, offset in sorted(failback.beginnings.items())
     ]
-    stage = "goes on in a topic made anew" if failback.deleted_id else "goes on behind the parting"
+    stage = (
+        "continues in a topic that was created again"
+        if failback.deleted_id
+        else "continues after the parting"
+    )
     return Migration(MigrationKind.FAILBACK, topic, failback.at_ms, stage, partitions)
 
 
 def _remake(topic: str, begun: Begun) -> Migration:
     ends = sorted(begun.remake.ends.items())
     partitions = [MigratedPartition(TopicPartition(topic, number), end) for number, end in ends]
-    return Migration(MigrationKind.REMAKE, topic, begun.at_ms, "being made anew", partitions)
+    return Migration(MigrationKind.REMAKE, topic, begun.at_ms, "being created again", partitions)

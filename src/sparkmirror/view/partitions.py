@@ -1,6 +1,6 @@
 """Tells of all partitions of a flow, as columns, and makes the view of one when it is asked for."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import isfinite, isnan
 from typing import Final, NamedTuple
@@ -11,9 +11,8 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import PartitionLook, SourceLook
 from sparkmirror.metrics.partition_table import Columns, Indices, Numbers, PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionProgress
-from sparkmirror.storage.promotions import Promotion
+from sparkmirror.storage.promotions import Promotion, Promotions
 from sparkmirror.view.conditions import CONDITIONS, Situation, conditions_of
-from sparkmirror.view.promoted import copied, promoted
 from sparkmirror.view.values import Lag, PartitionView, Speed, State
 from sparkmirror.view.words import Word, severity
 
@@ -52,8 +51,8 @@ class Partitions:
     """Has a row for each partition of a flow's source connectors, in their order, promoted topics last."""
 
     def __init__(self, looks: Sequence[SourceLook]) -> None:
-        without_reports = [promoted(look) for look in looks if look.promoted]
-        self.tables = [*map(copied, looks), *without_reports]
+        without_reports = [_promoted(look) for look in looks if look.promoted]
+        self.tables = [*map(_copied, looks), *without_reports]
         ages = [np.nan if look.report_age_s is None else look.report_age_s for look in looks]
         ages += [0.0] * len(without_reports)
         self._ages = np.repeat(np.array(ages, np.float64), [len(table) for table in self.tables])
@@ -180,3 +179,24 @@ def _told(situation: Situation, severity: Indices) -> Told:
         np.where(is_unknown, np.nan, of.byte_rate),
         of.quiet_since,
     )
+
+
+def _copied(look: SourceLook) -> PartitionTable:
+    """The partitions of topics that are not promoted."""
+    table = table_of(look.partitions or ())
+    if not look.promoted:
+        return table
+    rows = [row for row, source in enumerate(table.sources) if source.topic not in look.promoted]
+    return table if len(rows) == len(table) else table.of(rows)
+
+
+def _promoted(look: SourceLook) -> PartitionTable:
+    return table_of(list(_promoted_looks(look.promoted)))
+
+
+def _promoted_looks(promotions: Promotions) -> Iterator[PartitionLook]:
+    """Yield a look at each partition; until the partings are known, at the first one of the topic."""
+    for topic, promotion in promotions.items():
+        for number in promotion.partings or (0,):
+            source = TopicPartition(topic, number)
+            yield PartitionLook(source, None, is_silent=False, lag_s=0.0, promotion=promotion)

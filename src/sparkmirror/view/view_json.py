@@ -10,7 +10,6 @@ from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
 
 from sparkmirror.storage.events import Event
-from sparkmirror.view.events import events_matching
 from sparkmirror.view.flows import FlowView, MirrorView, Verification
 from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.migrations import MigratedPartition, Migration, MigrationKind, migrations_matching
@@ -141,7 +140,7 @@ def _part(flow: FlowView, asked: Asked) -> Json:
     if asked.groups:
         return {"groups": _groups(flow, asked)}
     if asked.events:
-        found = events_matching(flow, asked.matching)
+        found = flow.events_matching(asked.matching)
         return {"events": _page(page_of(found, asked.page, asked.size), Event.to_json)}
     if asked.migrations:
         return {"migrations": _migrations(flow, asked)}

@@ -5,7 +5,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.metrics.looks import EventsLook
-from sparkmirror.status.event_history import EventHistory
+from sparkmirror.status.topic_histories import EventHistory
 from sparkmirror.storage.events import Event, EventKind
 from sparkmirror.storage.verified import Verified, verified_events
 

@@ -7,7 +7,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
 from sparkmirror.metrics.looks import MigrationsLook
-from sparkmirror.status.migration_history import MigrationHistory
+from sparkmirror.status.topic_histories import MigrationHistory
 from sparkmirror.storage.migrations import Migrations
 from sparkmirror.storage.written_offsets import WrittenOffset, restored_record, written_record
 

@@ -130,7 +130,7 @@ class TopicRemake:
         source, target = self.flow
         count = counted(len(self.partitions), "partition")
         if not self.is_due:
-            text = "is being made anew" if self.remake is not None else f"has the offsets of {source}"
+            text = "is being created again" if self.remake is not None else f"has the offsets of {source}"
             return Step("check", StepState.DONE, f"{self.topic}, with {count}, {text}")
         others = sum(each.is_other for each in self.partitions)
         outrun = sum(each.is_outrun for each in self.partitions)
