@@ -1,4 +1,4 @@
-"""Generated login modules are read alike by Kafka's Java clients and here."""
+"""Generated login modules are read here as by Kafka's Java clients, or refused."""
 
 import base64
 import random
@@ -85,9 +85,11 @@ def test_login_modules_are_read_as_in_java() -> None:
     differing = [
         f"{config!r}: Java reads {there}, here it is {here}"
         for config, there in zip(configs, java, strict=True)
-        if (here := read_here(config)) != there
+        if (here := read_here(config)) is not None and here != there
     ]
     assert differing == []
     # Otherwise the comparison would prove little.
-    assert len(java) / 4 < sum(entry is not None for entry in java) < len(java) * 3 / 4
+    assert sum(entry is None for entry in java) > len(java) / 4
+    assert sum(read_here(config) is not None for config in configs) > len(configs) / 4
+    assert [read_here(config) for config in _WRITTEN] == java[: len(_WRITTEN)]
     assert None not in java[: len(_WRITTEN)]

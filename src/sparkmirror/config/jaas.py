@@ -1,10 +1,23 @@
-"""Reads `sasl.jaas.config` and JAAS files as Java does, which cuts them by its StreamTokenizer."""
+"""Reads `sasl.jaas.config` and JAAS files as Java does.
 
+Words, quoted texts, comments and the marks of the format are read; what else Java's StreamTokenizer takes
+(numbers, octal escapes, single slashes, quotes that a line's end closes) is refused.
+"""
+
+import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
 _FLAGS: Final = ("REQUIRED", "REQUISITE", "SUFFICIENT", "OPTIONAL")
 _ESCAPES: Final = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPED: Final = re.compile(r"\\(.)", re.DOTALL)
+_TOKEN: Final = re.compile(
+    r"""[\x00-\x20]+|//[^\r\n]*|/\*.*?\*/
+    |(?P<quoted>"(?:[^"\\\r\n]|\\[^0-7\r\n])*"|'(?:[^'\\\r\n]|\\[^0-7\r\n])*')
+    |(?P<word>[A-Za-z_$\xa0-\U0010ffff][A-Za-z0-9_$.\-\xa0-\U0010ffff]*)
+    |(?P<mark>[{};=])""",
+    re.DOTALL | re.VERBOSE,
+)
 
 
 class JaasEntry(NamedTuple):
@@ -15,7 +28,7 @@ class JaasEntry(NamedTuple):
 
 
 class _Token(NamedTuple):
-    """A word or a quoted text; or, with `text` None, a character that stands for itself or a number."""
+    """A word or a quoted text; or, with `text` None, a mark of the format."""
 
     text: str | None
     kind: str = ""
@@ -75,82 +88,16 @@ def _entry(first: _Token, tokens: Iterator[_Token]) -> JaasEntry:
 
 
 def _tokens(text: str) -> Iterator[_Token]:
-    at, end = 0, len(text)
-    while at < end:
-        char = text[at]
-        if char <= " ":
-            at += 1
-        elif char == "/":
-            at = _behind_comment(text, at)
-        elif char in "\"'":
-            quoted, at = _quoted(text, at)
-            yield _Token(quoted)
-        elif _is_numeric(char) and not (char == "-" and not _begins_number(text, at)):
-            at = _behind_number(text, at)
-            yield _Token(None, "number")
-        elif _is_alpha(char) and char != "-":
-            begin = at
-            while at < end and (_is_alpha(text[at]) or _is_numeric(text[at])):
-                at += 1
-            yield _Token(text[begin:at])
-        else:
-            at += 1
-            yield _Token(None, char)
-
-
-def _is_alpha(char: str) -> bool:
-    return (char.isascii() and char.isalpha()) or char in "-_$" or char >= "\xa0"
-
-
-def _is_numeric(char: str) -> bool:
-    return "0" <= char <= "9" or char in ".-"
-
-
-def _begins_number(text: str, at: int) -> bool:
-    return at + 1 < len(text) and ("0" <= text[at + 1] <= "9" or text[at + 1] == ".")
-
-
-def _behind_number(text: str, at: int) -> int:
-    """A number ends before a second point, as in Java."""
-    at += text[at] == "-"
-    points = 0
-    while at < len(text) and ("0" <= text[at] <= "9" or (text[at] == "." and not points)):
-        points += text[at] == "."
-        at += 1
-    return at
-
-
-def _behind_comment(text: str, at: int) -> int:
-    if text.startswith("/*", at):
-        end = text.find("*/", at + 2)
-        return len(text) if end < 0 else end + 2
-    # Java looks at what is behind a single slash once, for a second one: a line's end there counts no more.
-    ends = [end for end in (text.find("\n", at + 2), text.find("\r", at + 2)) if end >= 0]
-    return min(ends, default=len(text))
-
-
-def _quoted(text: str, at: int) -> tuple[str, int]:
-    """The text, and where it goes on behind it; a line's end ends it, too."""
-    quote, said = text[at], []
-    at += 1
-    while at < len(text) and text[at] != quote and text[at] not in "\r\n":
-        if text[at] != "\\":
-            said.append(text[at])
-            at += 1
-            continue
-        at += 1
-        if at == len(text):
-            break
-        char, at = _escaped(text, at)
-        said.append(char)
-    return "".join(said), at + (at < len(text) and text[at] == quote)
-
-
-def _escaped(text: str, at: int) -> tuple[str, int]:
-    if not "0" <= text[at] <= "7":
-        return _ESCAPES.get(text[at], text[at]), at + 1
-    digits_max = 3 if text[at] <= "3" else 2
-    end = at
-    while end < len(text) and end - at < digits_max and "0" <= text[end] <= "7":
-        end += 1
-    return chr(int(text[at:end], 8)), end
+    at = 0
+    while at < len(text):
+        found = _TOKEN.match(text, at)
+        if found is None:
+            raise ValueError(f"has something at index {at} that is not supported there, or needs quotes")
+        at = found.end()
+        match found.lastgroup:
+            case "quoted":
+                yield _Token(_ESCAPED.sub(lambda escape: _ESCAPES.get(escape[1], escape[1]), found[0][1:-1]))
+            case "word":
+                yield _Token(found[0])
+            case "mark":
+                yield _Token(None, found[0])
