@@ -29,7 +29,7 @@ Of a URL, or without any name of --url: the same as the mirror that runs there s
 Of a CLUSTER, a name that is no file: the states of the connectors mm2-cpc-CLUSTER, mm2-hbc-CLUSTER and
 mm2-msc-CLUSTER on a Connect worker, as mm2.sh prints them.
 
-states of a flow, as on its pages (docs/watching.md), the worst first:
+states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   action required  it does not run, or partitions fail until somebody acts; the error says what to do
   stalled          there is lag and no error, and no progress for a minute (of Java's mirror: three)
   unknown          the lag of a partition can't be told, and why
