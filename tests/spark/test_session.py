@@ -14,7 +14,7 @@ import pyspark
 
 from sparkmirror.copy.task.outcomes import SCHEMA as OUTCOMES
 from sparkmirror.copy.task.outcomes import EndReason, Outcome
-from sparkmirror.spark.bare_session import bare_session
+from sparkmirror.spark.driver_jvm import bare_session
 from sparkmirror.spark.session import Session
 from tests.spark.running_job import PASSWORD, own_jvm
 

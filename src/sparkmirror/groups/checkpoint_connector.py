@@ -12,20 +12,26 @@ from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import shows_lag
 from sparkmirror.groups.group_looks import GroupLooks
 from sparkmirror.groups.group_lookups import GroupLookups
-from sparkmirror.groups.group_translations import translation_of
 from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.groups.consumer_groups import Groups, Offsets, offsets_at
 from sparkmirror.kafka.wire.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
+from sparkmirror.metrics.readings import GroupTranslation
 from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
-from sparkmirror.settings.checkpoint import counterparts, is_followed, named_groups, news_of
+from sparkmirror.settings.checkpoint import (
+    MirrorCheckpointSettings,
+    counterparts,
+    is_followed,
+    named_groups,
+    news_of,
+)
 from sparkmirror.settings.configured import ConfiguredCheckpoint, FlowWorker
 from sparkmirror.settings.internal_topics import checkpoints_topic
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
@@ -307,3 +313,29 @@ class CheckpointConnector:
         if self._logged > _LOGGED_MAX:
             self._log.warning("and %d more groups; `groups explain` shows why", self._logged - _LOGGED_MAX)
         self._logged = 0
+
+
+def translation_of(
+    settings: MirrorCheckpointSettings,
+    committed: Mapping[TopicPartition, tuple[int, str]],
+    histories: Mapping[TopicPartition, SyncHistory],
+    at: float,
+) -> GroupTranslation:
+    """Sum up how well a group's offsets are translated, over the partitions that the flow mirrors.
+
+    `at` is in epoch seconds, `committed` are the source's.
+    """
+    exact = approximate = unknown = reread_max = 0
+    for partition, (offset, _) in committed.items():
+        if not is_followed(settings, partition.topic):
+            continue
+        history = histories.get(partition)
+        place = None if history is None else history.place(offset)
+        if place is None:
+            unknown += 1
+        elif place.behind_max == 0:
+            exact += 1
+        else:
+            approximate += 1
+            reread_max += place.behind_max or 0
+    return GroupTranslation(at, exact, approximate, unknown, reread_max)

@@ -4,13 +4,13 @@ JKS and PKCS12 are told apart by content, whichever of them is configured, as th
 """
 
 import base64
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import Store
 from sparkmirror.files import NamedFile
 from sparkmirror.security import keytool
-from sparkmirror.security.pem import BEGIN, in_lines
 
 _JKS: Final = b"\xfe\xed\xfe\xed"
 _BYTES_MAX: Final = 4 << 20
@@ -169,3 +169,43 @@ def _unreadable(store: Store, data: bytes) -> ConfigError:
 
 def _refused(store: Store, reason: str) -> ConfigError:
     return ConfigError(f"{store.option}.location", store.location, reason)
+
+
+BEGIN: Final = "-----BEGIN "
+_END: Final = "-----END "
+_DASHES: Final = "-----"
+_LINE: Final = 64
+
+
+class _Entry(NamedTuple):
+    label: str
+    body: str
+
+    def __str__(self) -> str:
+        if ":" in self.body:  # headers of an old kind of encrypted key, which count by their lines
+            lines = [self.body.strip()]
+        else:
+            joined = "".join(self.body.split())
+            lines = [joined[at : at + _LINE] for at in range(0, len(joined), _LINE)]
+        return "\n".join((f"{BEGIN}{self.label}{_DASHES}", *lines, f"{_END}{self.label}{_DASHES}", ""))
+
+
+def in_lines(text: str) -> str:
+    """The keys and certificates of a text in ASCII, each in lines of its own; empty without any.
+
+    Java's clients also take them in one line, as `.properties` files have them, or indented, and skip what
+    stands between (KIP-651; `PemParser` in Kafka's `DefaultSslEngineFactory`).
+    """
+    return "".join(map(str, _entries(text))).encode("ascii", "replace").decode()
+
+
+def _entries(text: str) -> Iterator[_Entry]:
+    """In time that grows with the text alone, whatever it holds."""
+    at = 0
+    while (end := text.find(_END, at)) >= 0:
+        closed = text.find(_DASHES, end + len(_END))
+        begin = text.rfind(BEGIN, at, end)
+        named = text.find(_DASHES, begin + len(BEGIN), end)
+        at = end + len(_END)
+        if min(begin, named, closed) >= 0:
+            yield _Entry(text[begin + len(BEGIN) : named].strip(), text[named + len(_DASHES) : end])

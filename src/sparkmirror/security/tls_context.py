@@ -1,15 +1,18 @@
 """Makes OpenSSL contexts from TLS settings, and makes them again when a store's file changes."""
 
 import logging
+import os
 import ssl
+import tempfile
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import TlsSettings
 from sparkmirror.security.file_version import FileVersion, file_version
-from sparkmirror.security.key_file import key_file
 from sparkmirror.security.stores import Keys, read_keys, read_trusted, remedy_of_old_key
 
 _log = logging.getLogger(__name__)
@@ -116,3 +119,19 @@ class ClientContexts(KeptContexts):
 
     def __init__(self) -> None:
         super().__init__(client_context)
+
+
+@contextmanager
+def key_file(text: str) -> Iterator[Path]:
+    """A file in memory, where the system has such files; else one that only this user reaches."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create("key"), "w") as file:
+            file.write(text)
+            file.flush()
+            yield Path(f"/proc/self/fd/{file.fileno()}")
+        return
+    with tempfile.TemporaryDirectory() as folder:  # 0700
+        path = Path(folder, "key.pem")
+        path.touch(0o600)
+        path.write_text(text)
+        yield path

@@ -19,8 +19,6 @@ from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
-from sparkmirror.spark.bare_session import bare_session
-
 JVM_EXIT_TIMEOUT_S: Final = 2.0
 """Together with the longest stop of the flows, this stays within ten seconds."""
 
@@ -151,3 +149,44 @@ def new_context(gateway: Any, conf: SparkConf, python: str) -> tuple[SparkContex
         context = SparkContext(gateway=gateway, conf=conf)
     context.pythonExec = python
     return context, bare_session(context, context.getConf())
+
+
+_EXTENSIONS: Final = "spark.sql.extensions"
+"""Spark's setting. Extensions that it names need the usual class loader."""
+_SESSION: Final = "org.apache.spark.sql.classic.SparkSession"
+
+
+def bare_session(context: SparkContext, conf: SparkConf) -> SparkSession:
+    """Make a session without the extensions that lie on Spark's class path, unless `conf` names some.
+
+    MLlib brings one, for SQL functions that no mirror calls. Without it the first copy job runs 0.7 s sooner
+    (5.4 instead of 6.1 s after start), and the driver takes 0.9 s less CPU and 31 MB less memory. That pays
+    for the reflection into PySpark's private members, since Spark has no setting against extensions. It finds
+    them with the context class loader of the calling thread, as Java's ServiceLoader does.
+    """
+    if conf.contains(_EXTENSIONS):
+        return SparkSession(context)
+    gateway: Any = context._gateway  # noqa: SLF001 - as PySpark's own SparkSession is made
+    scala_context: Any = context._jsc.sc()  # noqa: SLF001 - likewise
+    jvm = gateway.jvm
+    options = jvm.java.util.HashMap()
+    # Found before the loader is changed: by that one Py4J would not find them.
+    thread = jvm.java.lang.Thread.currentThread()
+    usual = thread.getContextClassLoader()
+    types = _array(gateway, jvm.java.lang.Class, scala_context.getClass(), options.getClass())
+    constructor = usual.loadClass(_SESSION).getConstructor(types)
+    arguments = _array(gateway, jvm.java.lang.Object, scala_context, options)
+    thread.setContextClassLoader(jvm.java.lang.ClassLoader.getPlatformClassLoader())
+    try:
+        session = constructor.newInstance(arguments)
+    finally:
+        thread.setContextClassLoader(usual)
+    return SparkSession(context, session)
+
+
+def _array(gateway: Any, of: Any, *values: Any) -> Any:
+    """Java's, as its reflection takes types and arguments."""
+    array = gateway.new_array(of, len(values))
+    for index, value in enumerate(values):
+        array[index] = value
+    return array

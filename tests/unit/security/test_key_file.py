@@ -10,7 +10,7 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.security.key_file import key_file
+from sparkmirror.security.tls_context import key_file
 from tests.support.certificates import PASSWORD, authority, write
 
 BUILD: Final = """\

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import Store, TlsSettings
-from sparkmirror.security.pem import in_lines
+from sparkmirror.security.stores import in_lines
 from sparkmirror.security.tls_context import client_context
 from tests.support.certificates import authority, write
 

@@ -1,7 +1,7 @@
 """Runs the demo's phases one after the other, and ends whatever was started when it is left."""
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +11,10 @@ from rich.console import Console
 
 from sparkmirror.cli.commands.demo.dashboard import Dashboard
 from sparkmirror.cli.commands.demo.mirror_process import SOURCE, TARGET, MirrorProcess, mirror_properties
-from sparkmirror.cli.commands.demo.proof import lacking, print_proof, verify_topics
 from sparkmirror.cli.commands.demo.shop import Shop
 from sparkmirror.cli.commands.demo.shop_topics import SHOP_TOPICS
 from sparkmirror.cli.commands.demo.watch import Watch, has_begun, has_reached
+from sparkmirror.cli.commands.verify.table import print_table
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.terminal import StatusLines
@@ -25,7 +25,12 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import LATEST, require_offsets
+from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.settings.configured import MirroringFlow
 from sparkmirror.storage.progress import ProgressReader, progress_topic
+from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan, outcome_of
+from sparkmirror.verify.verdict import FlowVerdict
+from sparkmirror.verify.verification_run import Verification
 
 _BEGIN_TIMEOUT_S: Final = 90.0
 _ARRIVAL_TIMEOUT_S: Final = 60.0
@@ -187,3 +192,41 @@ For instance, with kcat in two other terminals:
   echo '{{"order":"mine"}}' | kcat -b {source} -P -t orders -k me
 The mirror's settings and logs are in {directory}.
 Ctrl-C ends it all."""
+
+
+_OPTION: Final = "topics"
+
+
+def verify_topics(flow: MirroringFlow, topics: Sequence[str], status: StatusLines) -> FlowVerdict:
+    """Compare these topics up to the positions that the flow has stored. Raises SparkmirrorError."""
+    verification = Verification([flow], compile_list(topics, _OPTION))
+    verification.compare(_compare_here, status)
+    (verdict,) = verification.verdicts()
+    return verdict
+
+
+def lacking(verdict: FlowVerdict, written: Mapping[str, int]) -> list[str]:
+    """A line for each topic of which more or fewer records are equal on both clusters than were written."""
+    equal = dict.fromkeys(written, 0)
+    for partition in verdict.partitions:
+        equal[partition.source.topic] += partition.comparison.equal
+    return [
+        f"{topic}: {count:,} records were written, {equal[topic]:,} are equal on both clusters"
+        for topic, count in written.items()
+        if equal[topic] != count
+    ]
+
+
+def print_proof(console: Console, verdict: FlowVerdict, written: Mapping[str, int]) -> bool:
+    """Print what was found; whether the copy is exact and whole."""
+    print_table(console, [verdict], brief=True)
+    lines = lacking(verdict, written)
+    for line in lines:
+        console.print(f"[bold red]✗[/] {line}", highlight=False, soft_wrap=True)
+    return verdict.is_equal and not lines
+
+
+def _compare_here(plans: Sequence[RangePlan], on_outcome: Callable[[RangeOutcome], None]) -> None:
+    """Without Spark: a demo's records are few."""
+    for number, plan in enumerate(plans):
+        on_outcome(outcome_of(number, plan))

@@ -2,7 +2,7 @@ import io
 
 from rich.console import Console
 
-from sparkmirror.cli.commands.demo.proof import print_proof
+from sparkmirror.cli.commands.demo.demo import print_proof
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.verify.rules_and_result import Comparison, Difference
 from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict
