@@ -116,7 +116,7 @@ def properties(source: LocalCluster, target: LocalCluster) -> dict[str, str]:
 def test_a_record_that_the_target_refuses(broken: Broken) -> None:
     broken.await_well()
     append(broken.source, REFUSED, [(b"large", b"x" * 5000)])
-    broken.await_seen(REFUSED, "action required", "raise max.message.bytes", "it is tried again now and then")
+    broken.await_seen(REFUSED, "action required", "raise max.message.bytes", "it is retried periodically")
     configure(broken.target, f"source.{REFUSED}", {"max.message.bytes": "1000000"})
     broken.await_well()
 

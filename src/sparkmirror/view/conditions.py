@@ -96,7 +96,7 @@ CONDITIONS: Final = (
         "the task reports a failure",
         lambda it: it.reports(PartitionState.FAILED),
         Word.ACTION_REQUIRED,
-        "do what the error says; it is tried again now and then",
+        "do what the error says; it is retried periodically",
     ),
     Condition(
         "the task has not reported it",
