@@ -43,21 +43,24 @@ OWN_SOURCE: Final = Definition(
             "on.data.loss",
             Type.STRING,
             "record",
-            "What to do when records are gone from the source before they were copied.",
+            "What to do when records are gone from the source before they were copied: record it and "
+            "continue, or stop the partition.",
             validator=OneOf(("record", "fail")),
         ),
         Option(
             "on.topic.recreated",
             Type.STRING,
             "record",
-            "What to do when a source or target topic has been deleted and created again.",
+            "What to do when a source or target topic has been deleted and created again: record it and "
+            "continue with the new topic, stop the partition, or restart at auto.offset.reset.",
             validator=OneOf(("record", "fail", "restart")),
         ),
         Option(
             "on.bad.batch",
             Type.STRING,
             "fail",
-            "What to do with a batch that can't be read, or that the target will never take.",
+            "What to do with a batch that can't be read, or that the target will never take: stop the "
+            "partition, or leave it out and write a dead-letter record.",
             validator=OneOf(("fail", "skip")),
         ),
         Option(
@@ -145,7 +148,8 @@ OWN_SOURCE: Final = Definition(
             "max.bytes.per.second",
             Type.LONG,
             None,
-            "How fast the flow may copy, all topics together. Takes effect while the mirror runs.",
+            "How fast the flow may copy, all topics together; its tasks share it evenly. Takes effect while "
+            "the mirror runs.",
             validator=AtLeast(1),
         ),
         Option(
@@ -201,7 +205,7 @@ OWN_SOURCE: Final = Definition(
             "A properties file of NAME=PASSWORD lines: users whose SCRAM credentials of the source are "
             "created on the target where they are missing or have other iterations (KIP-554), every "
             "sync.topic.acls.interval.seconds. Passwords may be placeholders of config providers that "
-            "the file names.",
+            "the file names. A changed password is not noticed.",
         ),
     )
 )
