@@ -86,8 +86,8 @@ def task_plans(  # noqa: PLR0913 - a plan's parts
             job_epoch=announced.number,
             announced_at=announced.offset,
             partitions=tuple(by_source[source] for source in share),
-            consumer=connector.consumers[task],
-            producer=connector.producers[task],
+            consumer=connector.consumer_of(task),
+            producer=connector.producer_of(task),
             state=_state_plan(on, fences=fences),
             offset_syncs=_offset_sync_plan(on, connector),
             settings=settings.copying,
@@ -298,7 +298,7 @@ class CopyJobs:
         """Abort open transactions of earlier tasks, whose partitions other tasks copy now (KIP-618)."""
         group_id, name = self._on.worker.group_id, self._connector.name
         ids = [transactional_id(group_id, name, task) for task in range(self._transactional_tasks)]
-        fence(self._connector.producers[0].connection, ids)
+        fence(self._connector.producer_of(0).connection, ids)
 
     def _announce(self, job_epoch: JobEpoch, timeout_s: float | None = None) -> int:
         (offset,) = self._writer.write(self._topic, [job_epoch.to_record()], timeout_s=timeout_s)

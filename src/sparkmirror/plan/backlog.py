@@ -38,7 +38,7 @@ def backlog(on: FlowWorker, connector: ConfiguredSource, partitions: Collection[
     """Raises KafkaError when positions can't be read, or no broker responds."""
     if not partitions:
         return Backlog()
-    consumer = connector.consumers[0]
+    consumer = connector.consumer_of(0)
     positions = stored_positions(on, connector, partitions)
     starts = _known(list_offsets(consumer, partitions, EARLIEST))
     ends = _known(list_offsets(consumer, partitions, LATEST))

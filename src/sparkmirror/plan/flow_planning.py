@@ -256,7 +256,7 @@ class _Planning:
         """
         preserves = preserves_offsets(self._settings)
         wanted = {topic for topic, _ in surveyed.mirrored if preserves(topic)}
-        consumer = self._connector.consumers[0]
+        consumer = self._connector.consumer_of(0)
 
         def estimated() -> Mapping[TopicPartition, int]:
             try:

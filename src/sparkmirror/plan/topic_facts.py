@@ -94,7 +94,7 @@ class _Asking:
     def _partitions(self, topic: str, remote: str, here: int, there: int) -> Sequence[MirroredPartition]:
         partitions = [TopicPartition(topic, number) for number in range(here)]
         counterparts = {each: TopicPartition(remote, each.partition) for each in partitions}
-        consumer = self._connector.consumers[0]
+        consumer = self._connector.consumer_of(0)
         starts, ends = (list_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
         there_ends = list_offsets(
             ConsumerSettings(self._connector.target_admin), list(counterparts.values())[:there], LATEST

@@ -55,7 +55,7 @@ def filled_topics(
     ]
     if not partitions:
         return set()
-    consumer = replace(connector.consumers[0], connection=connector.target_admin)
+    consumer = replace(connector.consumer_of(0), connection=connector.target_admin)
     starts, ends = (list_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
     return {partition.topic for partition in partitions if starts[partition] != ends[partition]}
 

@@ -1,10 +1,10 @@
 """Parses and validates the settings of a flow's worker, connectors and clients before anything is started."""
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 from sparkmirror.config import client_layers
 from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins, admin_plugins
@@ -35,34 +35,12 @@ from sparkmirror.settings.source import PRESERVED_TOPICS, MirrorSourceSettings
 _log = logging.getLogger(__name__)
 
 
-_T = TypeVar("_T")
-
-
-class PerTask(Mapping[int, _T]):
-    """The settings of a client of each task, made when they are asked for: `tasks.max` can be any number.
-
-    They differ only in the client's id.
-    """
-
-    def __init__(self, make: Callable[[int], _T], tasks_max: int) -> None:
-        self._make = make
-        self._tasks = range(tasks_max)
-
-    def __getitem__(self, task: int) -> _T:
-        if task not in self._tasks:
-            raise KeyError(task)
-        return self._make(task)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._tasks)
-
-    def __len__(self) -> int:
-        return len(self._tasks)
-
-
 @dataclass(frozen=True, slots=True)
 class ConfiguredSource:
-    """A MirrorSourceConnector's settings and those of its clients; data clients per task."""
+    """A MirrorSourceConnector's settings and those of its clients.
+
+    `consumer_of` and `producer_of` make those of a task, which differ only in the client's id.
+    """
 
     name: ConnectorName
     settings: MirrorSourceSettings
@@ -70,8 +48,8 @@ class ConfiguredSource:
     target_admin: ConnectionSettings
     offset_syncs_admin: ConnectionSettings
     offset_syncs_producer: ConnectionSettings
-    consumers: Mapping[int, ConsumerSettings]
-    producers: Mapping[int, ProducerSettings]
+    consumer_of: Callable[[int], ConsumerSettings]
+    producer_of: Callable[[int], ProducerSettings]
     transactions: TransactionSettings | None = None
     """None where records are written without transactions."""
     admin_plugins: AdminPlugins = DIRECTLY
@@ -79,7 +57,7 @@ class ConfiguredSource:
     @property
     def writes_producer_ids(self) -> bool:
         """Whether every batch of the flow on the target carries one of its producer ids."""
-        return self.transactions is not None or self.producers[0].idempotent
+        return self.transactions is not None or self.producer_of(0).idempotent
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,10 +141,8 @@ def configured_source(
         target_admin=client_layers.target_admin(connector),
         offset_syncs_admin=client_layers.offset_syncs_admin(connector),
         offset_syncs_producer=client_layers.offset_syncs_producer(connector, 0).connection,
-        consumers=PerTask(partial(client_layers.source_consumer, connector), settings.tasks_max),
-        producers=PerTask(
-            partial(client_layers.target_producer, worker_properties, connector), settings.tasks_max
-        ),
+        consumer_of=partial(client_layers.source_consumer, connector),
+        producer_of=partial(client_layers.target_producer, worker_properties, connector),
         transactions=transaction_settings(worker, worker_properties, connector),
         admin_plugins=admin_plugins(connector, settings.flow),
     )
@@ -196,9 +172,9 @@ def _check_preserving(connector: Properties, config: ConfiguredSource) -> None:
             "is for all topics or none with exactly.once.source.support=enabled, since topics whose offsets "
             f"are preserved are copied exactly once without transactions: remove {PRESERVED_TOPICS}"
         )
-    elif not config.producers[0].idempotent:
+    elif not config.producer_of(0).idempotent:
         reason = "needs sequences: not with enable.idempotence=false, acks other than all, or retries=0"
-    elif config.consumers[0].offset_reset is not OffsetReset.EARLIEST:
+    elif config.consumer_of(0).offset_reset is not OffsetReset.EARLIEST:
         reason = "begins where the source begins: needs auto.offset.reset=earliest"
     elif config.settings.copying.provenance_header:
         reason = "records are the source's: not with provenance.header=true"

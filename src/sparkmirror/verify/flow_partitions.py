@@ -52,7 +52,7 @@ def flow_partitions(
 ) -> FlowPartitions:
     """Read both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
     flow = settings.flow
-    consumer = connector.consumers[0]
+    consumer = connector.consumer_of(0)
     target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
     copying = connector.settings.copying
     sides = Sides(flow, consumer, target, decompressed_bytes_max=copying.decompressed_bytes_max)
@@ -162,7 +162,7 @@ def _left_out(connector: ConfiguredSource) -> frozenset[int]:
     settings = connector.settings
     if settings.names_show_origin or settings.copying.reactions.on_loop is OnLoop.COPY:
         return frozenset()
-    directory = WriterDirectory(connector.consumers[0].connection, connector.target_admin)
+    directory = WriterDirectory(connector.consumer_of(0).connection, connector.target_admin)
     try:
         return directory.from_target()
     except AuthorizationError:  # which keeps the flow from leaving anything out, too

@@ -37,8 +37,8 @@ def test_each_client_goes_to_its_side() -> None:
     assert flow.source.source_admin.bootstrap_servers == here
     assert flow.source.target_admin.bootstrap_servers == there
     assert flow.source.offset_syncs_admin.bootstrap_servers == here
-    assert [client.connection.bootstrap_servers for client in flow.source.consumers.values()] == [here] * 2
-    assert [client.connection.bootstrap_servers for client in flow.source.producers.values()] == [there] * 2
+    assert [flow.source.consumer_of(task).connection.bootstrap_servers for task in (0, 1)] == [here] * 2
+    assert [flow.source.producer_of(task).connection.bootstrap_servers for task in (0, 1)] == [there] * 2
 
 
 def test_nothing_grows_with_the_most_tasks() -> None:
@@ -48,9 +48,9 @@ def test_nothing_grows_with_the_most_tasks() -> None:
     assert flow.source is not None
     assert flow.source.writes_producer_ids
     last = 1_999_999_999
-    assert flow.source.consumers[last].connection.client_id.startswith(f"A->B|MirrorSourceConnector-{last}|")
-    with pytest.raises(KeyError):
-        flow.source.producers[last + 1]
+    assert flow.source.consumer_of(last).connection.client_id.startswith(
+        f"A->B|MirrorSourceConnector-{last}|"
+    )
 
 
 def test_connectors_are_named_as_java_names_them() -> None:
