@@ -210,9 +210,9 @@ class MemoryHerder(Herder):
             self._ran.add(name)
 
     def _store(self, name: str, config: ConnectorConfig) -> None:
-        message = invalid_config_message(validate(None, config, Properties()))
-        if message is not None:
-            raise ConnectError(HTTPStatus.BAD_REQUEST, message)
+        infos = validate(None, config, Properties())
+        if infos["error_count"]:
+            raise ConnectError(HTTPStatus.BAD_REQUEST, invalid_config_message(infos))
         self._written[name] = dict(config)
 
 

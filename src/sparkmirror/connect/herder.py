@@ -11,13 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple, Protocol
 
+from sparkmirror.config.properties import Properties
+from sparkmirror.connect.connector_factory import Prepared
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.offset_records import copied_offsets
 from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
 from sparkmirror.connect.topics.status_topic import StatusTopic
-from sparkmirror.connect.validation import Infos, invalid_config_message, validate, with_errors
+from sparkmirror.connect.validation import Infos, invalid_config_message, validate_given, with_errors
+from sparkmirror.connect.validation.values import Given
 from sparkmirror.connect.worker_file import WorkerFile, connector_warnings
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import (
@@ -57,9 +60,11 @@ class NodeTopics(NamedTuple):
 
 
 class Connectors(Protocol):
-    """Prepares and plans connectors by their configs. Both raise ConfigError for an unusable one."""
+    """Parses and plans connectors; `ConnectorFactory` does. Both raise ConfigError for an unusable config."""
 
-    def prepared(self, config: ConnectorConfig) -> object: ...
+    def given(self, config: Mapping[str, str | None]) -> Given: ...
+
+    def prepared(self, connector: Properties) -> Prepared: ...
 
     def plan(self, config: ConnectorConfig) -> FlowPlan:
         """Plan a source connector. Raises KafkaError when a cluster can't be reached."""
@@ -158,14 +163,7 @@ class Herder:
 
     def validate(self, plugin: str | None, config: Mapping[str, str | None]) -> Infos:
         """Validate as Connect does, and add errors that only show when the connector is prepared."""
-        infos = validate(plugin, config, self._file.properties)
-        if infos["error_count"]:
-            return infos
-        try:
-            self._connectors.prepared({key: value for key, value in config.items() if value is not None})
-        except ConfigError as error:
-            return with_errors(infos, error)
-        return infos
+        return self._validated(plugin, config)[0]
 
     # on the leader
 
@@ -265,6 +263,19 @@ class Herder:
 
     # steps of the above
 
+    def _validated(
+        self, plugin: str | None, config: Mapping[str, str | None]
+    ) -> tuple[Infos, Prepared | None]:
+        """Also return what the config was parsed into; None if that can't be used."""
+        given = self._connectors.given(config)
+        infos = validate_given(plugin, given, self._file.properties)
+        if infos["error_count"]:
+            return infos, None
+        try:
+            return infos, self._connectors.prepared(given.properties)
+        except ConfigError as error:
+            return with_errors(infos, error), None
+
     def _verifying(self, name: str) -> Verifying:
         with self._leading():
             self._known(name)
@@ -298,11 +309,12 @@ class Herder:
 
     def _put(self, name: str, config: ConnectorConfig, initial_state: TargetState | None) -> ConnectorInfo:
         whole = {**config, "name": name}
-        message = invalid_config_message(self.validate(None, whole))
-        if message is not None:
-            raise ConnectError(HTTPStatus.BAD_REQUEST, message)
+        infos, prepared = self._validated(None, whole)
+        if prepared is None:
+            raise ConnectError(HTTPStatus.BAD_REQUEST, invalid_config_message(infos))
         for warning in connector_warnings(whole, self._file.properties):
             _log.warning("%s: %s", name, warning)
+        self._leader.offer(name, whole, prepared)
         self._topics.configs.put_connector(name, whole, initial_state)
         return self.info(name)
 

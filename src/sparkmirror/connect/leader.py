@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sparkmirror.config.masking import masked
+from sparkmirror.connect.connector_factory import Prepared
 from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
 from sparkmirror.connect.topics.status_topic import StatusTopic
@@ -54,7 +55,7 @@ class Leader:
 
     def __init__(
         self,
-        prepared: Callable[[ConnectorConfig], Callable[[], ConnectorRun]],
+        prepared: Callable[[ConnectorConfig], Prepared],
         configs: ConfigTopic,
         statuses: StatusTopic,
         worker_id: str,
@@ -76,6 +77,8 @@ class Leader:
         self._seen = ConnectConfigs()
         self._lock = threading.Lock()
         self._to_restart: set[str] = set()
+        self._offered: dict[str, tuple[ConnectorConfig, Prepared]] = {}
+        """What configs that were just stored have been parsed into."""
         self._to_note: dict[str, list[str]] = {}
         """What was asked of connectors that do not run now."""
         self._shown: dict[str, tuple[ConnectorConfig, Mapping[str, str]]] = {}
@@ -85,6 +88,14 @@ class Leader:
         """Restart at the next `reconcile`. Safe in any thread."""
         with self._lock:
             self._to_restart.add(name)
+
+    def offer(self, name: str, config: ConnectorConfig, prepared: Prepared) -> None:
+        """Begin the connector by this, if that is its config at the next `reconcile`. Safe in any thread.
+
+        A start later than that parses the config again: its placeholders may stand for other values by then.
+        """
+        with self._lock:
+            self._offered[name] = config, prepared
 
     def note(self, name: str, text: str) -> None:
         """Add to the connector's events; to those of its next run if it has none. Safe in any thread."""
@@ -179,8 +190,10 @@ class Leader:
             if name not in self._started:
                 self._begin(name, config)
         with self._lock:
-            for name in set(names) - wanted.connectors.keys():
-                self._to_note.pop(name, None)
+            for name in names:
+                self._offered.pop(name, None)
+                if name not in wanted.connectors:
+                    self._to_note.pop(name, None)
 
     def _runs(self) -> list[ConnectorRun]:
         return [started.run for started in list(self._started.values()) if started.run is not None]
@@ -188,7 +201,7 @@ class Leader:
     def _begin(self, name: str, config: ConnectorConfig) -> None:
         started = self._started[name] = _Started(config)
         try:
-            started.run = self._prepared(config)()
+            started.run = self._prepared_by(name, config)()
         except SparkmirrorError as error:
             _log.error("%s: failed to start: %s", name, error)
             started.trace = str(error)
@@ -200,6 +213,11 @@ class Leader:
         started.run.configured(masked(config), self._worker_id)
         _log.info("%s: starting", name)
         start_all(started.run.threads, self._leads)
+
+    def _prepared_by(self, name: str, config: ConnectorConfig) -> Prepared:
+        with self._lock:
+            known, prepared = self._offered.pop(name, (None, None))
+        return prepared if prepared is not None and known == config else self._prepared(config)
 
     def _end(self, names: Collection[str]) -> None:
         ended = [(name, self._started.pop(name).run) for name in names]

@@ -13,6 +13,7 @@ from typing import Final
 from sparkmirror.config.client_layers import worker_client
 from sparkmirror.config.worker_settings import InternalTopic
 from sparkmirror.connect.connector_factory import ConnectorFactory
+from sparkmirror.connect.connector_parser import ConnectorParser
 from sparkmirror.connect.herder import Herder, NodeTopics
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.logger_levels import LogLevels
@@ -62,9 +63,10 @@ class WorkerNode:
         self._configs = ConfigTopic(worker_client(file.properties, "configs"), settings.config_topic.name)
         self._statuses = StatusTopic(worker_client(file.properties, "statuses"), settings.status_topic.name)
         self._spark = SparkOnDemand(file.spark, _SLOTS, spark_log)
-        factory = ConnectorFactory(file.properties, settings, os.environ, self._spark.session, self._slots_of)
+        parser = ConnectorParser(file.properties, settings, os.environ)
+        factory = ConnectorFactory(parser, self._spark.session, self._slots_of)
         self._leader = Leader(
-            factory.prepared,
+            factory.prepared_again,
             self._configs,
             self._statuses,
             worker_id(url),

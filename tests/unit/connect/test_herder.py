@@ -1,13 +1,15 @@
 """The herder: requests that every node serves, and changes that only the leader makes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from http import HTTPStatus
 
 import pytest
 
 from sparkmirror.config.properties import Properties
+from sparkmirror.connect.connector_factory import Prepared
 from sparkmirror.connect.herder import Herder, NodeTopics
 from sparkmirror.connect.leader import Leader
+from sparkmirror.connect.validation.values import Given
 from sparkmirror.connect.worker_file import worker_file
 from sparkmirror.domain.connect import (
     ConnectError,
@@ -66,18 +68,22 @@ class Node:
         )
         self.herder.cluster_id = "cluster"
 
-    def prepared(self, config: ConnectorConfig) -> None:
-        if config["source.cluster.alias"] == "nobody":
+    def given(self, config: Mapping[str, str | None]) -> Given:
+        return Given(config, {})
+
+    def prepared(self, connector: Properties) -> Prepared:
+        if connector["source.cluster.alias"] == "nobody":
             raise ConfigError("source.cluster.alias", "nobody", "is not there")
+        return self._prepared(connector)
 
     def plan(self, config: ConnectorConfig) -> FlowPlan:
         if config["source.cluster.alias"] == "away":
             raise DisconnectedError("away:9092 does not answer")
-        self.prepared(config)
+        self.prepared(Properties(config))
         return FlowPlan(Flow(Alias(config["source.cluster.alias"]), Alias("B")), None)
 
-    def _prepared(self, config: ConnectorConfig) -> Callable[[], Run]:
-        self.runs.append(Run(config))
+    def _prepared(self, config: ConnectorConfig) -> Prepared:
+        self.runs.append(Run(dict(config)))
         return lambda: self.runs[-1]
 
 

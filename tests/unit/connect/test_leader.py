@@ -206,6 +206,30 @@ def test_a_failed_connector_leaves_its_tasks_running(bench: Bench) -> None:
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 
 
+def test_a_config_that_was_parsed_when_it_was_stored_is_not_parsed_again(bench: Bench) -> None:
+    parsed = Run(CONFIG)
+    bench.leader.offer(NAME, CONFIG, lambda: parsed)
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    assert not bench.runs
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+    bench.leader.restart(NAME)
+    bench.reconcile()
+    assert len(bench.runs) == 1, "its placeholders may stand for other values now"
+
+
+def test_what_was_parsed_is_not_used_for_another_config_or_later(bench: Bench) -> None:
+    bench.leader.offer(NAME, {**CONFIG, "topics": "others"}, NotImplemented)
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.reconcile()
+    bench.leader.offer("stopped", CONFIG, NotImplemented)
+    bench.configs.put_connector("stopped", CONFIG, TargetState.STOPPED)
+    bench.reconcile()
+    bench.configs.put_target_state("stopped", TargetState.RUNNING)
+    bench.reconcile()
+    assert [run.config for run in bench.runs] == [CONFIG, CONFIG]
+
+
 def test_an_unusable_config_fails_its_connector_only(bench: Bench) -> None:
     bench.configs.put_connector("other", {**CONFIG, "bad": "x"})
     bench.configs.put_connector(NAME, CONFIG)

@@ -1,8 +1,9 @@
 """What a REST config may name: modules and files that the worker's file allows."""
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import pytest
 
@@ -12,15 +13,15 @@ from sparkmirror.config.connector_options import CONNECTORS
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import user_names
 from sparkmirror.config.worker_settings import worker_settings
-from sparkmirror.connect.connector_configs import ConnectorSettings
 from sparkmirror.connect.connector_factory import ConnectorFactory
-from sparkmirror.connect.rest_limits import require_allowed
+from sparkmirror.connect.connector_parser import ConnectorParser, require_allowed
 from sparkmirror.connect.validation import plugin_config_keys, validate
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.errors import AuthenticationError, ConfigError
 from sparkmirror.security.assertions import assertion_of
 from sparkmirror.security.tls_context import client_context
+from sparkmirror.settings.configured import configured_source
 from tests.support.certificates import authority
 from tests.unit.connect.test_herder import WORKER
 
@@ -41,9 +42,9 @@ KEYS = (
 )
 
 
-def factory() -> ConnectorFactory:
-    worker = Properties(WORKER)
-    return ConnectorFactory(worker, worker_settings(worker), {}, NotImplemented, NotImplemented)
+def factory(worker: Properties, environment: Mapping[str, str] = MappingProxyType({})) -> ConnectorFactory:
+    parser = ConnectorParser(worker, worker_settings(worker), environment)
+    return ConnectorFactory(parser, NotImplemented, NotImplemented)
 
 
 @pytest.mark.parametrize("key", KEYS)
@@ -55,8 +56,9 @@ def test_an_unlisted_module_is_not_imported(
     config = {**CONFIG, key: "planted_module:Any"}
     if key == "group.filter.class":
         config["connector.class"] = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
-    assert "plugin.modules" in str(validate(None, config, Properties(WORKER)))
-    for action in (factory().prepared, factory().plan):
+    worker = Properties(WORKER)
+    assert "plugin.modules" in str(validate(None, config, worker))
+    for action in (factory(worker).prepared_again, factory(worker).plan):
         with pytest.raises(ConfigError, match=r"plugin\.modules"):
             action(config)
     assert not (tmp_path / "ran").exists()
@@ -108,13 +110,14 @@ BEARER = {
 
 
 def users_of(config: dict[str, str], worker: Properties) -> object:
-    _, source = ConnectorSettings(worker, worker_settings(worker), {}).source(config)
+    parser = ConnectorParser(worker, worker_settings(worker), {})
+    source = configured_source(parser.resolved(config), worker, worker_settings(worker))
     assert source.settings.sync_users is not None
     return user_names(source.settings.sync_users)
 
 
 def connection_of(config: dict[str, str], worker: Properties) -> ConnectionSettings:
-    return source_admin(ConnectorSettings(worker, worker_settings(worker), {}).resolved(config))
+    return source_admin(ConnectorParser(worker, worker_settings(worker), {}).resolved(config))
 
 
 def context_of(config: dict[str, str], worker: Properties) -> object:
@@ -172,9 +175,7 @@ def test_a_file_that_became_a_link_after_the_check_is_not_read(
     }
     written = {key: text.replace("FILE", str(file)) for key, text in config.items()}
     worker = Properties(WORKER | limits)
-    ConnectorFactory(worker, worker_settings(worker), {}, NotImplemented, NotImplemented).prepared(
-        {**CONFIG, **written}
-    )
+    factory(worker).prepared_again({**CONFIG, **written})
     assert read({**CONFIG, **written}, worker)
     file.unlink()
     file.symlink_to(secret)
@@ -239,14 +240,14 @@ def test_no_error_holds_what_a_placeholder_stands_for(
     limits = {"sasl.oauthbearer.allowed.urls": "https://idp.example/token", "connector.allowed.paths": "/"}
     worker = Properties(WORKER | provider | limits)
     environment = {"PLANTED": text}
-    makes = ConnectorFactory(worker, worker_settings(worker), environment, NotImplemented, NotImplemented)
+    makes = factory(worker, environment)
     refused, shown = set(), []
     for key in options_of(connector):
         config = {**CONFIG, **logged_in(mechanism), "connector.class": connector, key: written}
         texts = []
         try:
             texts.append(str(validate(None, config, worker, environment)))
-            makes.prepared(config)
+            makes.prepared_again(config)
         except (ConfigError, ConnectError) as error:
             refused.add(key)
             texts.append(str(error))

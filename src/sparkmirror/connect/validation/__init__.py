@@ -4,7 +4,7 @@ The responses are those of Kafka's own Connect worker, field by field, apart fro
 can't do is refused here, before anything is started, and what it has beyond is described too.
 """
 
-from sparkmirror.connect.validation.connector import validate
+from sparkmirror.connect.validation.connector import validate, validate_given
 from sparkmirror.connect.validation.descriptions import (
     KAFKA_VERSION,
     connector_class,
@@ -21,5 +21,6 @@ __all__ = [
     "plugin_config_keys",
     "plugins",
     "validate",
+    "validate_given",
     "with_errors",
 ]

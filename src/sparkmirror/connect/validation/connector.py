@@ -52,8 +52,13 @@ def validate(
     `environment` is read. Raises ConnectError without a class, for an unknown class, and for another
     class than the one in the path.
     """
-    _check_path(plugin_in_path, config.get(_CLASS))
     given = Given(config, configured_providers(worker, environment), plugin_modules(worker))
+    return validate_given(plugin_in_path, given, worker)
+
+
+def validate_given(plugin_in_path: str | None, given: Given, worker: Properties) -> Infos:
+    """Likewise, of a config whose placeholders were resolved before."""
+    _check_path(plugin_in_path, given.written(_CLASS))
     connector = _connector(given)
     name = given.shown(_CLASS)
     version = given.resolved(_VERSION)

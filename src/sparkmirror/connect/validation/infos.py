@@ -61,10 +61,8 @@ def with_errors(config_infos: Infos, error: ConfigError) -> Infos:
     return infos(found["name"], found["groups"], found["configs"])
 
 
-def invalid_config_message(config_infos: Infos) -> str | None:
-    """The message with which a request to configure a connector is refused; None without errors."""
-    if not config_infos["error_count"]:
-        return None
+def invalid_config_message(config_infos: Infos) -> str:
+    """The message with which a request to configure a connector is refused, for infos with errors."""
     errors = [error for config in config_infos["configs"] for error in config["value"]["errors"]]
     count = config_infos["error_count"]
     head = f"Connector configuration is invalid and contains the following {count} error(s):"

@@ -32,8 +32,9 @@ class Given:
         config: Mapping[str, str | None],
         providers: Mapping[str, Provider],
         modules: frozenset[str] = frozenset(),
+        folders: tuple[str, ...] = (),
     ) -> None:
-        """`modules` are those whose classes the config may name."""
+        """The config may name classes of these modules, and files below these folders."""
         self.modules = modules
         self._written = dict(config)
         self.failures: dict[str, str] = {}
@@ -41,7 +42,8 @@ class Given:
         """The values that are not null, resolved."""
         for key, text in config.items():
             if text is not None:
-                self.properties |= self._resolved(key, text, providers)
+                one = Properties({key: text}).confined(folders)
+                self.properties |= self._resolved(key, one, providers)
 
     def only(self, key: str, name: str) -> "Given":
         """One entry alone, under another name."""
@@ -50,8 +52,7 @@ class Given:
         found.properties = self.properties.only({key}).under(key.removesuffix(name))
         return found
 
-    def _resolved(self, key: str, text: str, providers: Mapping[str, Provider]) -> Properties:
-        one = Properties({key: text})
+    def _resolved(self, key: str, one: Properties, providers: Mapping[str, Provider]) -> Properties:
         try:
             return resolved(one, providers)
         except ConfigError as error:
@@ -66,6 +67,9 @@ class Given:
 
     def nulls(self) -> list[str]:
         return [key for key, text in self._written.items() if text is None]
+
+    def written(self, key: str) -> str | None:
+        return self._written.get(key)
 
     def resolved(self, key: str) -> str | None:
         return self.properties.get(key)

@@ -99,7 +99,6 @@ def test_options_of_our_own_are_described_too() -> None:
 def test_defaults_are_shown() -> None:
     infos = said(dict(GOOD))
     assert infos["error_count"] == 0
-    assert invalid_config_message(infos) is None
     assert value(infos, "tasks.max")["value"] == "1"
     assert value(infos, "topics")["value"] == ".*"
 

@@ -19,7 +19,7 @@ from sparkmirror.cli.rest_access import add_access_arguments, connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
-from sparkmirror.connect.connector_configs import ConnectorSettings
+from sparkmirror.connect.connector_parser import ConnectorParser
 from sparkmirror.connect.worker_file import worker_file
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Flow
@@ -183,7 +183,7 @@ def plan_of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
     given = read_file(file)
     config = {**given.config, **({} if given.name is None else {"name": given.name})}
     return plan_source(
-        *ConnectorSettings(worker_config.properties, worker_config.settings, os.environ).source(config), rate
+        *ConnectorParser(worker_config.properties, worker_config.settings, os.environ).source(config), rate
     )
 
 
