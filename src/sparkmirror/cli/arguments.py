@@ -18,7 +18,7 @@ def not_negative(text: str) -> int:
 
 
 def not_empty(text: str) -> str:
-    """For names: a REST path, or a request, without one would mean something else."""
+    """Refuse an empty name: a REST path, or a request, without one would mean something else."""
     if not text.strip():
         raise argparse.ArgumentTypeError("it can't be empty")
     return text

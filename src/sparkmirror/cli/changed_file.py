@@ -27,7 +27,9 @@ class _Version(NamedTuple):
 
 
 class ChangedFile:
-    """To be created before the mirror's settings are read, so that it notices a change in between.
+    """Notices changes of a file.
+
+    Create it before the settings are read, so that it notices a change in between.
 
     Raises ConfigError when the file can't be read.
     """
@@ -57,7 +59,7 @@ class ChangedFile:
         return {flow.flow: flow.source.settings.rate_limits for flow in flows if flow.source is not None}
 
     def _warn(self, properties: Properties) -> None:
-        """Once for each change of other keys, not each time that limits change after it."""
+        """Warn once for each change of other keys, not each time that limits change after it."""
         before, self._now = self._now, properties
         waiting = _changed(self._at_start, properties)
         if not waiting or not _changed(before, properties):
@@ -74,7 +76,7 @@ class ChangedFile:
 
 
 def _version(file: Path) -> _Version | None:
-    """None while there is no file: for a moment, when another takes its place."""
+    """Return the file's version, None while there is no file: for a moment, when another takes its place."""
     try:
         found = file.stat()
     except OSError:

@@ -69,7 +69,7 @@ _COLUMN: Final = max(map(len, COMMANDS)) + 4
 
 
 def overview() -> str:
-    """Every command with a line about it, in 80 columns."""
+    """List every command with a line about it, in 80 columns."""
     lines = ["Kafka MirrorMaker 2 on Spark: copies record batches between Kafka clusters.", ""]
     for title, commands in GROUPS.items():
         lines += [f"{title}:", *(f"  {name:<{_COLUMN}}{each.help}" for name, each in commands.items()), ""]

@@ -52,7 +52,7 @@ def _modules(command: str) -> Sequence[str]:
 
 
 def build_parser(modules: Sequence[str] = MODULES) -> argparse.ArgumentParser:
-    """Every command and its arguments, or those of some modules.
+    """Build the parser of every command and its arguments, or of those of some modules.
 
     A command's module has `add_parser(subparsers)`, which sets `run`: arguments in, exit code out. It may
     also set `usage_exit_code` and take `--log-format`.

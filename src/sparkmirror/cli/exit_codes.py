@@ -99,7 +99,7 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
 
 
 def exit_codes(command: str) -> Mapping[int, str]:
-    """What each code of a command means, in ascending order."""
+    """Return what each code of a command means, in ascending order."""
     return dict(sorted({**OF_EVERY_COMMAND, **_OF_COMMANDS.get(command, {})}.items()))
 
 
@@ -116,6 +116,6 @@ def of_word(word: Word) -> int:
 
 
 def of_all(codes: Iterable[int]) -> int:
-    """What is known to be bad counts more than what is not known."""
+    """Join exit codes: a known failure counts more than what can't be told."""
     found = set(codes)
     return next((code for code in (NOT_FINE, CANNOT_TELL) if code in found), FINE)

@@ -66,7 +66,7 @@ def _block(lines: list[str], width: int) -> Iterator[str]:
 
 
 def _joined(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
-    """Each line's indent and columns, with what later lines add to its right column."""
+    """Yield each line's indent and columns, with what later lines add to its right column."""
     before: tuple[str, str, str] | None = None
     for line in lines:
         indent = line[: len(line) - len(line.lstrip())]

@@ -56,7 +56,10 @@ class Shown(Protocol):
 def serve_pages(
     mirror: Shown, metrics: Metrics, at: Address, flows: Sequence[ConfiguredFlow] = ()
 ) -> RestServer:
-    """Until the process ends, or the server is stopped. Raises SparkmirrorError for an unusable address."""
+    """Serve until the process ends or the server is stopped.
+
+    Raises SparkmirrorError for an unusable address.
+    """
     settings = RestSettings(listeners=(at.listener,))
     view = CurrentView(lambda: Node(socket.gethostname(), __version__), mirror.looks)
     app = mirror_app(view, metrics.page, lambda: mirror.is_started, settings, plans_of(flows))
@@ -71,7 +74,7 @@ def serve_metrics(mirror: Shown, metrics: Metrics, at: Address) -> RestServer:
 
 
 class _Served(NamedTuple):
-    """What is served, at which path, by which option."""
+    """Names what is served, its path, and the option that asks for it."""
 
     name: str
     path: str
@@ -94,7 +97,7 @@ def _serve(app: ASGIApp, settings: RestSettings, served: _Served) -> RestServer:
 
 
 def _url(listener: Listener, server: RestServer) -> str:
-    """With this machine's name where all addresses are served."""
+    """Make a URL, with this machine's name where all addresses are served."""
     (bound,) = server.urls
     port = int(bound.rpartition(":")[2])
     return str(listener._replace(host=listener.host or socket.gethostname(), port=port))

@@ -36,7 +36,7 @@ class MirrorMakerFile(NamedTuple):
 
     @property
     def shared(self) -> bool:
-        """Whether other processes run the same file, and share its flows (KIP-710)."""
+        """Whether other processes run the same file and share its flows (KIP-710)."""
         return self.config.internal_rest
 
     @property
@@ -62,7 +62,7 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
 
 
 def _check_rings(config: MirrorMakerConfig, flows: Sequence[ConfiguredFlow]) -> None:
-    """Also with the file's other flows, which run elsewhere: their errors are reported there."""
+    """Check rings also with the file's other flows, which run elsewhere: their errors are reported there."""
     every = {flow.flow: flow for flow in flows}
     with suppress(ConfigError):
         every.update(

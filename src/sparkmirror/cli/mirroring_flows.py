@@ -17,7 +17,10 @@ def add_flow_argument(parser: argparse.ArgumentParser) -> None:
 def mirroring_flows(
     file: Path, flows: Iterable[ConfiguredFlow], wanted: Sequence[str] | None = None
 ) -> list[MirroringFlow]:
-    """Without flows that only emit heartbeats. Raises SparkmirrorError if none is left, or one is unknown."""
+    """Leave out flows that only emit heartbeats.
+
+    Raises SparkmirrorError if none is left, or one is unknown.
+    """
     found = [MirroringFlow(flow, flow.source) for flow in flows if flow.source is not None]
     unknown = sorted(set(wanted or ()) - {flow.name for flow in found})
     if unknown or not found:

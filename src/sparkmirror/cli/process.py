@@ -47,7 +47,7 @@ def interrupt_on_signals() -> None:
 
 
 def _handled() -> list[signal.Signals]:
-    """All but a SIGHUP that is ignored, as nohup wants it."""
+    """Return the signals to handle: all but a SIGHUP that is ignored, as nohup wants it."""
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [number for number in _SIGNALS if not (number is signal.SIGHUP and is_nohup)]
 

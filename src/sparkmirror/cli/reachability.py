@@ -87,5 +87,5 @@ def _error(settings: ConnectionSettings, ask: Ask) -> str | None:
 
 
 def _cause(error: DisconnectedError) -> str:
-    """Without what was asked for, and where: the sentence says that already."""
+    """Return the cause alone: the sentence around it names the request and the cluster."""
     return str(error.__cause__ or error)

@@ -69,7 +69,7 @@ def access_of(arguments: argparse.Namespace, url: str | None) -> Access:
 
 
 def _url(text: str) -> str:
-    """With http:// unless it has a scheme."""
+    """Add http:// unless there is a scheme. Raises ConfigError for an unusable URL."""
     url = text if "://" in text else f"http://{text}"
     try:
         parts = urlsplit(url)

@@ -88,7 +88,7 @@ class _Response(NamedTuple):
 
 
 class Http(Protocol):
-    """As urllib3's PoolManager."""
+    """Sends requests as urllib3's PoolManager does."""
 
     def request(
         self, method: str, url: str, *, body: bytes | None, headers: Mapping[str, str], **how: Any
@@ -98,7 +98,7 @@ class Http(Protocol):
 
 
 class ConnectRest:
-    """Every method raises ConnectRefusedError and ConnectUnreachableError. Must be closed.
+    """Sends requests. Methods raise ConnectRefusedError and ConnectUnreachableError. Must be closed.
 
     `clock` and `sleep` also serve callers that wait for a state.
     """
@@ -163,7 +163,10 @@ class ConnectRest:
         return self._dict("GET", f"{_connector(name)}/plan")
 
     def mirror(self, parameters: Mapping[str, str]) -> dict[str, Any]:
-        """What a mirror does now; only sparkmirror has this endpoint, also where it serves no Connect."""
+        """Read what a mirror does now.
+
+        Only sparkmirror has this endpoint, also where it serves no Connect.
+        """
         return self._dict("GET", f"/mirror?{urlencode(parameters)}")
 
     def validate(self, plugin: str, config: Mapping[str, str]) -> ConfigInfos:

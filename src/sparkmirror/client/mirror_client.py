@@ -59,7 +59,7 @@ class MirrorClient:
         return min((count for count in counts if count != NO_HOPS), default=NO_HOPS)
 
     def heartbeat_topics(self) -> set[str]:
-        """This cluster's own heartbeats topic, and replicated ones."""
+        """Return this cluster's own heartbeats topic, and replicated ones."""
         return {topic for topic in self._topics() if self.policy.is_heartbeats_topic(topic)}
 
     def checkpoint_topics(self) -> set[str]:

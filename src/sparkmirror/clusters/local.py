@@ -234,7 +234,7 @@ def _state_for(spec: ClusterSpec, directory: Path) -> ClusterState:
 
 
 def _reserve(number: int) -> ReservedPort:
-    """This port if it is still free, else any."""
+    """Reserve this port if it is still free, else any."""
     with suppress(OSError):
         return ReservedPort(number)
     return ReservedPort()

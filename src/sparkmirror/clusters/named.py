@@ -35,7 +35,7 @@ class NamedClusters:
         self._home = home or cache_folder() / "clusters"
 
     def all(self) -> list[LocalCluster]:
-        """Every cluster that was ever started and not deleted, by name."""
+        """Return every cluster that was ever started and not deleted, by name."""
         names = sorted(file.parent.name for file in self._home.glob(f"*/{STATE_FILE}"))
         return [cluster for name in names if (cluster := self.find(name))]
 

@@ -48,7 +48,10 @@ class Process:
 
     @property
     def exit_code(self) -> int | None:
-        """Its exit code, -N for signal N; None while it runs, and for a process that is not our child."""
+        """Return the exit code, -N for signal N.
+
+        None while it runs, and for a process that is not our child.
+        """
         return self._child.poll() if self._child else None
 
     def stop(self, timeout_s: float) -> bool:

@@ -38,7 +38,7 @@ class _Written:
         return parse(properties, ADMIN.parse(properties))
 
     def without_placeholders(self) -> Properties:
-        """As if all that is kept elsewhere were empty."""
+        """Return the settings as if all that is kept elsewhere were empty."""
         return self._resolved(dict.fromkeys(self.providers, _Nothing()))
 
     def _resolved(self, providers: Mapping[str, Provider]) -> Properties:
@@ -63,7 +63,7 @@ class KeptLogin:
         return bool(secrets) or (jaas is not None and _has_secret(jaas))
 
     def read(self) -> SaslSettings:
-        """As they are now. Raises ConfigError."""
+        """Read the settings as they are now. Raises ConfigError."""
         return self.written.read(sasl_settings)
 
 
@@ -83,7 +83,7 @@ class KeptTls:
             return True  # what is written can't be told from what is not
 
     def read(self) -> TlsSettings:
-        """As they are now. Raises ConfigError."""
+        """Read the settings as they are now. Raises ConfigError."""
         return self.written.read(tls_settings)
 
 

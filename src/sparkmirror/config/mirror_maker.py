@@ -184,7 +184,7 @@ class MirrorMakerConfig:
 
 
 def _parse_boolean(text: str) -> bool:
-    """Java's `Boolean.parseBoolean`: untrimmed, and everything but "true" is false."""
+    """Parse as Java's `Boolean.parseBoolean`: untrimmed, and everything but "true" is false."""
     return text.lower() == "true"
 
 

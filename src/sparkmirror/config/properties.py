@@ -131,7 +131,7 @@ class Properties(Mapping[str, str]):
         return _of({prefix + key: entry for key, entry in self._entries.items()})
 
     def resolved(self, change: Callable[[str, str], str], providers: Mapping[str, Provider]) -> "Properties":
-        """Every value replaced by `change(key, value)`; what is printed stays what was written."""
+        """Replace every value by `change(key, value)`; what is printed stays what was written."""
         entries = dict(self._entries)
         for key, entry in self._entries.items():
             value = change(key, entry.value)
@@ -141,7 +141,7 @@ class Properties(Mapping[str, str]):
 
     @property
     def providers(self) -> Mapping[str, Provider]:
-        """Those that resolved placeholders of these; empty where there were none."""
+        """Return the providers that resolved placeholders; empty where there were none."""
         every = (entry.providers for entry in self._entries.values() if entry.providers is not None)
         return {name: provider for providers in every for name, provider in providers.items()}
 

@@ -65,7 +65,7 @@ class EnvironmentProvider:
         return self._environment.get(key) if self._allowed.fullmatch(key) else None
 
     def __reduce__(self) -> tuple[Callable[[str], "EnvironmentProvider"], tuple[str]]:
-        """In another process it is that one's environment: this one's stays here."""
+        """Pickle without the environment: another process reads its own."""
         return _of_this_process, (self._allowed.pattern,)
 
 

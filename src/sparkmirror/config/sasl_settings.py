@@ -139,7 +139,7 @@ def _extensions(options: Mapping[str, str], prefix: str) -> tuple[tuple[str, str
 
 
 def _tls_of_endpoint(options: Mapping[str, str], roots: tuple[str, ...]) -> TlsSettings | None:
-    """From `ssl.*` among the login module's options, as Java has it."""
+    """Read the endpoint's TLS settings from `ssl.*` among the login module's options, as Java does."""
     own = Properties(options).starting("ssl.").confined(roots)
     return tls_settings(own, ADMIN.parse(own)) if own else None
 
@@ -194,7 +194,7 @@ def _aws_login(options: Mapping[str, str]) -> AwsLogin:
 
 
 def _kerberos_login(properties: Properties, values: Values, options: Mapping[str, str]) -> KerberosLogin:
-    """From the options of `com.sun.security.auth.module.Krb5LoginModule`."""
+    """Read the login from the options of `com.sun.security.auth.module.Krb5LoginModule`."""
     service = str(values[_SERVICE] or options.get("serviceName", ""))
     if not service:
         reason = "is missing: it has the first part of the brokers' principals, mostly kafka"

@@ -34,7 +34,7 @@ class TransactionSettings:
 def transaction_settings(
     settings: WorkerSettings, worker: Properties, connector: Properties
 ) -> TransactionSettings | None:
-    """None where records are written without transactions.
+    """Read the settings of transactions; None where records are written without them.
 
     Raises ConfigError for what Kafka's DistributedHerder refuses, and for contradictions.
     """

@@ -89,7 +89,10 @@ def _group_times(values: Values) -> tuple[float, float]:
 
 
 def _standby_session(worker: Properties, values: Values) -> bool:
-    """By default only where Spark is local: on a cluster it would hold idle executors."""
+    """Decide on a standby session, by default only for a local Spark.
+
+    On a cluster it would hold idle executors.
+    """
     if values.given("standby.spark.session"):
         return values.boolean("standby.spark.session")
     return (worker.get("spark.master") or "local").startswith("local")

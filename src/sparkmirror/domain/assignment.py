@@ -80,12 +80,12 @@ def assign_by_load(
 
 
 def task_loads(assignment: Assignment, load: Mapping[TopicPartition, float]) -> Sequence[float]:
-    """What each task carries, its idle partitions included."""
+    """Return what each task carries, its idle partitions included."""
     return [fsum(load.get(partition, 0.0) + IDLE_BYTES_S for partition in task) for task in assignment]
 
 
 def count_moves(before: Assignment, after: Assignment) -> int:
-    """How many partitions have another task than before; new ones and lost ones are none."""
+    """Count partitions that have another task than before; new and lost ones don't count."""
     task_of = {partition: number for number, task in enumerate(before) for partition in task}
     return sum(
         task_of.get(partition, number) != number for number, task in enumerate(after) for partition in task
@@ -143,7 +143,7 @@ def _keep(
 
 
 def _add(tasks: Sequence[_Task], new: Iterable[tuple[float, TopicPartition]]) -> None:
-    """Each to the task that is the lightest by then."""
+    """Add each partition to the task that is the lightest by then."""
     lightest = [(task.weight, task.number) for task in tasks]
     heapq.heapify(lightest)
     for weight, partition in new:
@@ -183,5 +183,5 @@ def _heaviness(task: _Task) -> tuple[float, int]:
 
 
 def slots_share(tasks_max: int, all_tasks_max: int, slots: int) -> int:
-    """How many of the slots a connector may take, by the tasks that it and all of them together may have."""
+    """Return how many slots a connector may take, by its number of tasks and that of all connectors."""
     return max(1, slots * tasks_max // all_tasks_max)

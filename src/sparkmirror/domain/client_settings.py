@@ -43,7 +43,7 @@ class OffsetReset(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConnectionSettings:
-    """How to reach one cluster. Defaults are those of Kafka's Java clients."""
+    """Tells how to reach one cluster. Defaults are those of Kafka's Java clients."""
 
     bootstrap_servers: tuple[tuple[str, int], ...]
     client_id: str = "sparkmirror"
@@ -89,7 +89,7 @@ class Network(Protocol):
 
     @property
     def known_brokers(self) -> KnownBrokers:
-        """What all clients of this network know of brokers."""
+        """Return what all clients of this network know of brokers."""
         ...
 
     def connect(self, host: str, port: int, settings: ConnectionSettings) -> Transport:
@@ -103,7 +103,7 @@ class Network(Protocol):
     def sleep(self, seconds: float) -> None: ...
 
     def boottime(self) -> float:
-        """As `time`, but it goes on while the machine is suspended."""
+        """Return seconds like `time`, which go on while the machine is suspended."""
         ...
 
     def interruption(self) -> Interruption: ...
@@ -115,7 +115,7 @@ class Network(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """How to fetch; defaults are those of Kafka 4.3's consumer as MM2 uses it."""
+    """Tells how to fetch; defaults are those of Kafka 4.3's consumer as MM2 uses it."""
 
     connection: ConnectionSettings
     fetch_bytes_max: int = 52428800
@@ -133,7 +133,7 @@ Codec = Literal["none", "gzip", "snappy", "lz4", "zstd"]
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """How to produce; `acks` is Connect's default, not the plain producer's.
+    """Tells how to produce; `acks` is Connect's default, not the plain producer's.
 
     `compression` is None unless the user asked for a codec: batches then keep the source's. `idempotent` is
     False only where the user turned it off: records may then come twice after a crash.

@@ -84,7 +84,7 @@ class ConnectError(SparkmirrorError):
 
 
 class NotLeaderError(SparkmirrorError):
-    """Only the group's leader can do this; None while there is none."""
+    """Says that only the group's leader can do this; None while there is none."""
 
     def __init__(self, leader_url: str | None) -> None:
         super().__init__(f"the leader is {leader_url or 'not known'}")

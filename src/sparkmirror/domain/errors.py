@@ -110,7 +110,7 @@ class DisconnectedError(RetriableError):
 
 
 class UnclearTransactionError(RetriableError):
-    """Whether the transaction was committed is unknown; initialise again and read positions again."""
+    """Says that it is unknown whether a transaction was committed; initialise and read positions again."""
 
 
 class FencedError(KafkaError):

@@ -54,7 +54,7 @@ UNKNOWN_LOGS = LogIdentity()
 
 
 def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int]]:
-    """As most requests name partitions."""
+    """Group partitions' numbers by topic, as most requests name them."""
     found: dict[str, list[int]] = {}
     for topic, number in partitions:
         found.setdefault(topic, []).append(number)
@@ -62,7 +62,7 @@ def numbers_by_topic(partitions: Iterable[TopicPartition]) -> dict[str, list[int
 
 
 def encode_topic_id(topic_id: bytes) -> str:
-    """As records of ours have it in JSON: base64, empty where the id is not known."""
+    """Encode a topic's id as our JSON records have it: base64, empty where the id is not known."""
     return base64.b64encode(topic_id).decode()
 
 

@@ -123,7 +123,7 @@ def records_lost(position: int, start: int) -> Incident:
 
 
 def source_truncated(position: int, at: int) -> Incident:
-    """From offset `at` on the log differs from the one that was copied up to `position`."""
+    """Say that from offset `at` on the log differs from the one that was copied up to `position`."""
     return Incident(
         IncidentKind.SOURCE_TRUNCATED,
         f"offsets {at} to {position - 1} were copied, and the source has lost them since (as by an unclean "

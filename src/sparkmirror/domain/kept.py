@@ -6,11 +6,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Kept(Protocol[T_co]):
-    """What stands for settings until they are used."""
+    """Stands for settings until they are used."""
 
     @property
     def holds_secrets(self) -> bool: ...
 
     def read(self) -> T_co:
-        """As they are now. Raises ConfigError."""
+        """Read the settings as they are now. Raises ConfigError."""
         ...

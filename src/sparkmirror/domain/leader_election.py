@@ -88,7 +88,7 @@ class Assignment:
 
     @classmethod
     def decode(cls, assignment: bytes) -> Self | None:
-        """None when it can't be decoded, or Kafka's leader did not know this member."""
+        """Decode an assignment; None when it can't be decoded, or Kafka's leader did not know this member."""
         fields = _decoded(assignment)
         leader, url, members = (fields.get(key) for key in ("leader", "leader_url", "members"))
         successor = fields.get("successor")
@@ -137,7 +137,7 @@ def _rank(name: str, url: str, member_id: str) -> tuple[bytes, str]:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """How long a member can be sure that no other leads in its place. Times are of one clock, in seconds.
+    """Tells how long a member can be sure that no other one leads. Times are of one clock, in seconds.
 
     Another is elected only in a generation that this member did not join, or joined without claiming to lead;
     and the coordinator removes members only when it has received nothing from them for the session time-out,

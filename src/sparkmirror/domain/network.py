@@ -21,11 +21,14 @@ class Transport(Protocol):
     def set_timeout(self, timeout_s: float) -> None: ...
 
     def receive_into(self, view: memoryview) -> int | None:
-        """How many bytes arrived, at least one; None when there are none now. Raises DisconnectedError."""
+        """Return how many bytes arrived, at least one; None when there are none now.
+
+        Raises DisconnectedError.
+        """
         ...
 
     def send(self, buffers: Sequence[bytes | memoryview]) -> int:
-        """How many bytes were taken, 0 when none fit now. Raises DisconnectedError."""
+        """Return how many bytes were taken, 0 when none fit now. Raises DisconnectedError."""
         ...
 
     def close(self) -> None: ...

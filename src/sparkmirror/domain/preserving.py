@@ -41,7 +41,7 @@ class OnMismatch(Enum):
 
 
 class Preserving(NamedTuple):
-    """What copy tasks need to know of it."""
+    """Holds the settings of `offsets.preserve` that copy tasks need."""
 
     fill_timeout_s: Annotated[float, FromOption("offsets.preserve.fill.timeout.ms")] = 900.0
     on_gap: Annotated[OnGap, FromOption("offsets.gap")] = OnGap.WAIT

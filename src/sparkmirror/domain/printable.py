@@ -4,7 +4,7 @@ import json
 
 
 def printable(text: str) -> str:
-    """On one line, with control characters escaped, those that change the direction of writing among them."""
+    """Put text on one line, and escape control characters and those that change the direction of writing."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

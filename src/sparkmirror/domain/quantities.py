@@ -9,7 +9,7 @@ _DAY_S: Final = 86400.0
 
 
 def counted(number: int, word: str) -> str:
-    """For words whose plural is regular: `1 task`, `2 tasks`."""
+    """Count things whose plural is regular: `1 task`, `2 tasks`."""
     return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 

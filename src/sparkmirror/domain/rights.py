@@ -91,7 +91,7 @@ class Need(Enum):
 
 
 def principal_of(connection: ConnectionSettings) -> str:
-    """This client's principal; `User:NAME`, to be filled in, where only brokers know it."""
+    """Return this client's principal; `User:NAME`, to be filled in, where only brokers know it."""
     return ANONYMOUS if connection.security_protocol in _NO_AUTHENTICATION else _PLACEHOLDER
 
 

@@ -36,7 +36,7 @@ class Assertion:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TokenSource:
-    """Where an OAuth token comes from: `url` is that of an endpoint (http, https) or of a file (file).
+    """Tells where an OAuth token comes from: `url` names an endpoint (http, https) or a file (file).
 
     An endpoint is asked by the client's id and secret, or by an assertion. Without a URL the token is not
     signed, as for development, and names the `subject`.
@@ -61,7 +61,7 @@ class TokenSource:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class AwsLogin:
-    """Which AWS credentials sign in; all None for the default chain of AWS."""
+    """Tells which AWS credentials sign in; all None for the default chain of AWS."""
 
     profile: str | None = None
     role_arn: str | None = None
@@ -101,7 +101,7 @@ class SaslSettings:
     kept: "Kept[SaslSettings] | None" = None
 
     def current(self) -> "SaslSettings":
-        """With what is kept elsewhere as it is now. Raises ConfigError."""
+        """Return the login with what is kept elsewhere as it is now. Raises ConfigError."""
         return self if self.kept is None else self.kept.read()
 
     @property

@@ -40,7 +40,7 @@ class TlsSettings:
     kept: "Kept[TlsSettings] | None" = None
 
     def current(self) -> "TlsSettings":
-        """With what is kept elsewhere as it is now. Raises ConfigError."""
+        """Return the settings with what is kept elsewhere as it is now. Raises ConfigError."""
         return self if self.kept is None else self.kept.read()
 
     @property

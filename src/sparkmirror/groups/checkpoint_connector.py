@@ -126,7 +126,7 @@ class CheckpointConnector:
                 groups.close()
 
     def _own_checkpoints(self) -> list[Checkpoint]:
-        """Those of earlier lives, so that no group is sent back by a new one (KAFKA-15905)."""
+        """Read the checkpoints of earlier runs, so that no group is set back by this one (KAFKA-15905)."""
         topic = self._settings.checkpoints_topic
         self._knows_own_checkpoints = True
         try:
@@ -221,7 +221,7 @@ class CheckpointConnector:
         self._reverse_trouble = trouble
 
     def _histories(self) -> Mapping[TopicPartition, SyncHistory]:
-        """This flow's, and those of the way back."""
+        """Read the histories of this flow, and those of the opposite flow."""
         return {**self._reverse_syncs.histories, **self._syncs.histories}
 
     def _emit_news(self, offsets_of: Mapping[GroupId, Offsets]) -> None:

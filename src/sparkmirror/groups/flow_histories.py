@@ -27,7 +27,7 @@ class FlowHistories:
                 stack.enter_context(closing(reader))
 
     def read(self) -> Mapping[TopicPartition, SyncHistory]:
-        """By the source's partitions; none at all before the flow has run. Raises KafkaError."""
+        """Return histories by the source's partitions; none before the flow has run. Raises KafkaError."""
         unless_missing(lambda: self._syncs.catch_up(_READ_TIMEOUT_S), None)
         trouble = self._reverse_syncs.catch_up(_READ_TIMEOUT_S)
         if trouble is not None and trouble.code != UNKNOWN_TOPIC_OR_PARTITION:

@@ -58,7 +58,7 @@ class GroupLooks:
         now: float,
         errors: Mapping[GroupId, KafkaError] = _NO_ERRORS,
     ) -> None:
-        """What the groups have committed on the source, and where that is on the target."""
+        """Note what the groups have committed on the source, and where that is on the target."""
         looks = self._looks(found, histories, book)
         kept = tuple(islice(looks, self._partitions_max))
         self._translated = _Translated(now, kept, sum(1 for _ in looks), _texts(errors))
@@ -70,7 +70,7 @@ class GroupLooks:
         now: float,
         errors: Mapping[GroupId, KafkaError] = _NO_ERRORS,
     ) -> None:
-        """What groups without members have committed on the target, and the groups that have members."""
+        """Note what groups without members have committed on the target, and the groups that have members."""
         self._target = _Target(now, committed, active, _texts(errors))
 
     def look(self, of: GroupsLook, now: float) -> GroupsLook:

@@ -20,7 +20,7 @@ Position = tuple[GroupId, TopicPartition]
 
 
 class GroupLookups:
-    """Those that have waited longest are the first, so that no group that moves on keeps others waiting."""
+    """Looks up first what has waited longest, so that no group that moves on keeps others waiting."""
 
     def __init__(
         self,
@@ -77,7 +77,7 @@ class GroupLookups:
         return {group for (group, _), it in wanted.items() if it in done.looked_up or it in done.settled}
 
     def _in_turn(self, wanted: Mapping[Position, Wanted]) -> list[Position]:
-        """Those of one partition by offset: each look-up continues where the one before has ended."""
+        """Order those of one partition by offset: each look-up continues where the one before has ended."""
         return sorted(
             wanted,
             key=lambda position: (

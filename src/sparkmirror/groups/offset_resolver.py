@@ -112,11 +112,11 @@ class OffsetResolver:
 
     @property
     def bytes_read(self) -> int:
-        """Of both logs, ever."""
+        """Return the bytes that were read of both logs since it was made."""
         return self._source.bytes_read + self._target.bytes_read
 
     def _is_ended(self, wanted: Wanted) -> bool:
-        """Also when its history has forgotten since what was found."""
+        """Whether a look-up needs no further step, also when its history has forgotten what was found."""
         gap = wanted.history.gap_at(wanted.upstream)
         if gap is None:
             return True

@@ -13,7 +13,9 @@ from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader, RunSync
 
 
 class ReverseSyncs:
-    """Of `A->B` for `B->A`: histories of the partitions that B has from A, back to their own. One owner.
+    """Inverts the syncs of `A->B` for `B->A`: histories from B's copies back to A's own partitions.
+
+    One owner.
 
     Without `reverse.checkpointing.enabled` there are none.
     """
@@ -34,7 +36,7 @@ class ReverseSyncs:
 
     @property
     def histories(self) -> Mapping[TopicPartition, SyncHistory]:
-        """By the source's partitions; as of the last `catch_up`."""
+        """Return histories by the source's partitions, as of the last `catch_up`."""
         return {} if self._reader is None else self._reader.histories
 
     def catch_up(self, deadline_s: float, *, newest_only: bool = False) -> KafkaError | None:

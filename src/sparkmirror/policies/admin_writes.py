@@ -23,7 +23,7 @@ QuotaResults = Mapping[QuotaEntity, KafkaError | None]
 
 
 class AdminWrites(Protocol):
-    """Every method blocks and raises KafkaError when the request as a whole failed."""
+    """Writes to a cluster. Every method blocks, and raises KafkaError when the request as a whole failed."""
 
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results: ...
 

@@ -41,7 +41,10 @@ class ConfigPropertyFilter(Protocol):
 
 
 class DefaultConfigPropertyFilter:
-    """Everything but what a list of Java regexes names. Raises ConfigError for a pattern it can't use."""
+    """Selects all configs but those that a list of Java regexes names.
+
+    Raises ConfigError for an unusable one.
+    """
 
     def __init__(
         self,
@@ -81,7 +84,7 @@ def creation_configs(
 def config_changes(
     config_filter: ConfigPropertyFilter, source: Iterable[ConfigEntry], target: Iterable[ConfigEntry]
 ) -> ConfigChanges:
-    """What makes an existing target topic follow its source, by name.
+    """Return the changes that make an existing target topic follow its source, by name.
 
     MM2 sends every operation every time. Left out here is what the target has already, so that a quiet
     sync sends nothing, and what it does not know, because a broker refuses such a request as a whole.

@@ -64,7 +64,7 @@ class DefaultGroupFilter:
 
     @property
     def named(self) -> frozenset[str]:
-        """Those that `groups` names, instead of a pattern for them."""
+        """Return the groups that `groups` names literally, not by a pattern."""
         return self._lists.named
 
     def should_replicate(self, group: str) -> bool:

@@ -186,7 +186,7 @@ class _Translator:
         return match
 
     def _atom(self, translation: str) -> None:
-        """Each atom says for itself whether case counts: in Java a flag also reaches later alternatives."""
+        """Append an atom with its own flag: in Java `(?i)` also reaches later alternatives."""
         self._parts.append(f"(?i:{translation})" if self._open[-1].ignores_case else translation)
         self._count(1)
 

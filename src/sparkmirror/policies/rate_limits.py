@@ -113,7 +113,7 @@ class TokenBucket:
 
     @property
     def taken(self) -> int:
-        """All bytes ever taken; after a `take` it is a place in the queue for `delay_s`."""
+        """Return all bytes ever taken; after a `take` it is a place in the queue for `delay_s`."""
         return self._taken
 
     def take(self, size: int, now: float) -> None:

@@ -14,7 +14,7 @@ class FileVersion(NamedTuple):
 
 
 def file_version(path: str | os.PathLike[str]) -> FileVersion | None:
-    """None for a file that is not there or can't be looked at."""
+    """Return a file's version; None for one that is not there or can't be looked at."""
     try:
         found = Path(path).stat()
     except OSError:

@@ -18,7 +18,7 @@ _ALIAS, _IS_KEY = "Alias name: ", "Entry type: PrivateKeyEntry"
 
 
 class KeytoolError(Exception):
-    """What keytool said, in one line."""
+    """Holds what keytool said, in one line."""
 
 
 class Converted(NamedTuple):
@@ -29,7 +29,7 @@ class Converted(NamedTuple):
 
 
 def certificates(store: bytes, password: str | None) -> str:
-    """All certificates of a JKS or PKCS12 store that may be read, as PEM. Raises KeytoolError."""
+    """Read all certificates of a JKS or PKCS12 store as PEM. Raises KeytoolError."""
     given = [] if password is None else ["-storepass:env", _STORE]
     with _as_file(store) as location:
         return _run(["-list", "-rfc", "-keystore", location, *given], {_STORE: password})
@@ -43,7 +43,7 @@ def as_pkcs12(store: bytes, password: str | None, key_password: str | None) -> C
 
 @contextmanager
 def _as_file(store: bytes) -> Iterator[str]:
-    """What was read, not what is there now. Its keys are encrypted; this user alone can read it."""
+    """Write what was read, not what is there now. Its keys are encrypted; this user alone can read it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "store")
         file.write_bytes(store)

@@ -24,7 +24,7 @@ class _Refusal(NamedTuple):
 
 
 class Refusals:
-    """By what was asked with which settings. Thread-safe."""
+    """Remembers refusals by request and settings. Thread-safe."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now

@@ -65,7 +65,7 @@ def read_trusted(store: Store) -> str:
 
 
 def remedy_of_old_key(pem: str) -> str:
-    """What to do about a private key that is encrypted as FIPS mode refuses; empty for any other."""
+    """Advise on a private key that is encrypted as FIPS mode refuses; empty for any other."""
     if "DEK-Info:" in pem:  # makes the key of the password by MD5
         kind = f"MD5 and {pem.partition('DEK-Info:')[2].partition(',')[0].strip()}"
     elif any(identifier in _encrypted_key(pem) for identifier in (*_PBES1, _PBE)):
@@ -79,7 +79,7 @@ def remedy_of_old_key(pem: str) -> str:
 
 
 def _encrypted_key(pem: str) -> bytes:
-    """Its DER; empty without one, or for what can't be read."""
+    """Return the DER of an encrypted key; empty without one, or for what can't be read."""
     body = pem.partition(_ENCRYPTED_KEY)[2].partition("-----")[0]
     try:
         return base64.b64decode(body)
@@ -200,7 +200,7 @@ def in_lines(text: str) -> str:
 
 
 def _entries(text: str) -> Iterator[_Entry]:
-    """In time that grows with the text alone, whatever it holds."""
+    """Yield entries in time that grows with the text alone, whatever it holds."""
     at = 0
     while (end := text.find(_END, at)) >= 0:
         closed = text.find(_DASHES, end + len(_END))

@@ -89,7 +89,9 @@ class KeptContexts:
         self._lock = threading.Lock()
 
     def context_of(self, settings: TlsSettings) -> ssl.SSLContext:
-        """With what stores and passwords are now. Raises ConfigError when they could never be read.
+        """Return a context with what stores and passwords are now.
+
+        Raises ConfigError if they could never be read.
 
         What can be read no longer, for instance because it is being written, counts as it was.
         """
@@ -115,7 +117,7 @@ class KeptContexts:
 
 
 class ClientContexts(KeptContexts):
-    """Those of clients."""
+    """Keeps the contexts of clients."""
 
     def __init__(self) -> None:
         super().__init__(client_context)

@@ -98,7 +98,7 @@ def _of_file(url: str) -> str:
 
 
 def _of_endpoint(source: TokenSource, url: str, now: float) -> tuple[str, float]:
-    """By client credentials (RFC 6749, 4.4), or by an assertion (RFC 7523, 2.1)."""
+    """Ask an endpoint, by client credentials (RFC 6749, 4.4) or an assertion (RFC 7523, 2.1)."""
     import urllib3  # noqa: PLC0415 - no other client of executors needs it
 
     fields, headers = _request(source, now)
@@ -115,7 +115,7 @@ def _of_endpoint(source: TokenSource, url: str, now: float) -> tuple[str, float]
 
 
 def _request(source: TokenSource, now: float) -> tuple[dict[str, str], dict[str, str]]:
-    """Its fields and headers."""
+    """Return the request's fields and headers."""
     scope = {} if source.scope is None else {"scope": source.scope}
     accept = {"Accept": "application/json"}
     if source.assertion is not None:

@@ -92,7 +92,7 @@ def _wanted(settings: MirrorSourceSettings, source: SourceAcls) -> TargetAcls:
 
 
 def _explained(settings: MirrorSourceSettings, source: Iterable[AclBinding]) -> set[AclBinding]:
-    """All ACLs that the source's call for, under any settings of what to sync."""
+    """Return all ACLs that the source's call for, under any settings of what to sync."""
 
     def remote(topic: str) -> str:
         return remote_topic(settings, topic)

@@ -116,7 +116,7 @@ def _renamed(binding: AclBinding, remote_topic: Callable[[str], str]) -> AclBind
 
 
 def _prefix(binding: AclBinding) -> str | None:
-    """None for one topic."""
+    """Return the prefix of a pattern; None for one topic."""
     if binding.pattern_type is PatternType.PREFIXED:
         return binding.resource_name
     return "" if binding.resource_name == ANY_NAME else None

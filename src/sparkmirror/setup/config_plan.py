@@ -10,7 +10,10 @@ from sparkmirror.setup.topic_explanation import ConfigDifference
 
 @dataclass(frozen=True, slots=True)
 class ConfigPlan:
-    """By topic of the target. `unknown` names configs that the target's version does not have."""
+    """Holds changes by topic of the target.
+
+    `unknown` names configs that the target's version does not have.
+    """
 
     changes: Mapping[str, tuple[AlterConfigOp, ...]] = field(default_factory=dict)
     unknown: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
@@ -59,7 +62,7 @@ def topics_by_unknown(plan: ConfigPlan) -> Mapping[str, tuple[str, ...]]:
 def config_differences(
     config_filter: ConfigPropertyFilter, source: Iterable[ConfigEntry], target: Iterable[ConfigEntry]
 ) -> Iterator[ConfigDifference]:
-    """By name, with what the next sync changes, also where the value is the same but inherited."""
+    """List differences by name, with what the next sync does; an equal but inherited value is one too."""
     here = {entry.name: entry for entry in source}
     there = {entry.name: entry for entry in target}
     changes = config_changes(config_filter, here.values(), there.values())

@@ -79,7 +79,7 @@ class ConfigSync:
         )
 
     def _described(self, pairs: Sequence[tuple[str, str]]) -> Iterator[MirroredConfigs]:
-        """In portions: thousands of topics have a million configs."""
+        """Describe configs in portions: thousands of topics have a million configs."""
         for at in range(0, len(pairs), _PORTION):
             some = pairs[at : at + _PORTION]
             at_source, untold_at_source = self._admins.source.known_topic_configs([one for one, _ in some])

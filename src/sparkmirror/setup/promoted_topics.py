@@ -44,7 +44,7 @@ class PromotedTopics:
         self.filter: Final = UnpromotedTopics(connector.settings.topic_filter)
 
     def check(self) -> Sequence[str]:
-        """What has changed, in words; empty while nothing has. Raises KafkaError."""
+        """Return what has changed, in words; empty while nothing has. Raises KafkaError."""
         before = self.filter.promoted
         found = self.filter.promoted = self._reader.read()
         return [

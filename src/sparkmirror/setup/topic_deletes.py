@@ -94,13 +94,13 @@ _UNCLEAR: Final = "the source does not say what became of it"
 
 
 def absent(copied: Iterable[Copied], source: Collection[str], target: Mapping[str, ListedTopic]) -> set[str]:
-    """Of the copied topics that the target still has, those that the source does not list."""
+    """Return the copied topics that the target still has and the source does not list."""
     return {one.source for one in copied if one.source not in source and one.target in target}
 
 
 @dataclass(frozen=True, slots=True)
 class GracePeriod:
-    """How long a topic must be missing, and the longest time between two checks meanwhile."""
+    """Tells how long a topic must be missing, and the longest time between two checks meanwhile."""
 
     grace_s: float
     gap_s: float

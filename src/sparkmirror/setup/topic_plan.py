@@ -61,7 +61,7 @@ class GrowTopic:
 
     @property
     def waiting(self) -> str:
-        """What can't be copied before that is done."""
+        """Name the partitions that can't be copied before they are created."""
         first, last = self.existing, self.partitions - 1
         return f"partition {last}" if first == last else f"partitions {first} to {last}"
 
@@ -145,7 +145,7 @@ def plan_topics(
     pairs: Pairs | None = None,
     known_configs: Container[str] | None = None,
 ) -> TopicPlan:
-    """What the target lacks. `target` maps its topics to their numbers of partitions.
+    """Plan what the target lacks. `target` maps its topics to their numbers of partitions.
 
     A broker makes no topic with a config that it does not know: what is not in `known_configs` is left out,
     unless that is None. Nothing is ever shrunk, and `plan_deletes` decides about topics that disappear

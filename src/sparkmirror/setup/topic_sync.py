@@ -71,7 +71,7 @@ class TopicSync:
         log: FlowLog,
         deletes: TopicDeleteSync | None = None,
     ) -> None:
-        """Without `deletes`, `sync.topic.deletes` has no effect."""
+        """Make a sync; without `deletes`, `sync.topic.deletes` has no effect."""
         self._settings = settings
         self._admins = admins
         self._log = log

@@ -138,7 +138,7 @@ def host_gateway() -> Any:
 
 
 def host_settings(gateway: Any) -> dict[str, str]:
-    """What `spark-submit` was given, as `spark.*` settings."""
+    """Return what `spark-submit` was given, as `spark.*` settings."""
     return dict(SparkConf(_jvm=gateway.jvm).getAll())
 
 
@@ -185,7 +185,7 @@ def bare_session(context: SparkContext, conf: SparkConf) -> SparkSession:
 
 
 def _array(gateway: Any, of: Any, *values: Any) -> Any:
-    """Java's, as its reflection takes types and arguments."""
+    """Make a Java array, as Java's reflection takes types and arguments."""
     array = gateway.new_array(of, len(values))
     for index, value in enumerate(values):
         array[index] = value

@@ -168,7 +168,7 @@ def cached_archive(contents: ArchiveContents, on_write: Callable[[], None]) -> P
 
 
 def _with_requirements(names: Sequence[str]) -> list[Distribution]:
-    """Each distribution once, with its requirements."""
+    """Yield each distribution once, with its requirements."""
     found: dict[str, Distribution] = {}
     left = [*names]
     while left:
@@ -242,7 +242,7 @@ def _is_left_out(name: str) -> bool:
 
 
 def _normal(name: str) -> str:
-    """As PEP 503 compares names."""
+    """Normalise a name as PEP 503 compares names."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

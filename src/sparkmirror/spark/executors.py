@@ -35,7 +35,7 @@ class JobStatus(NamedTuple):
 
 
 def executor_slots(context: SparkContext) -> int:
-    """How many tasks the current executors can run at the same time."""
+    """Return how many tasks the current executors can run at the same time."""
     active_only = True
     found = _store(context).executorList(active_only)
     executors = [found.apply(index) for index in range(found.length())]
@@ -64,7 +64,7 @@ def await_executors(context: SparkContext) -> None:
 
 
 def job_status(context: SparkContext, group: str, known_failures: int = 0) -> JobStatus | None:
-    """None while Spark has not started the last job of the group, and when it does not respond.
+    """Ask for the last job of the group; None before it has started, and when Spark does not respond.
 
     The last failure is read only when there are more than `known_failures`.
     """

@@ -31,7 +31,7 @@ class JvmSamples:
         self._sampled_at = float("-inf")
 
     def get(self) -> JvmReading | None:
-        """None before the first sample, and where the last one is old."""
+        """Return the last sample; None before the first one, and where it is old."""
         with self._lock:
             age_s = self._clock() - self._sampled_at
             if age_s >= _FRESH_S and not self._is_sampling:

@@ -18,7 +18,7 @@ def spark_log_file(command: str) -> Path:
 
 
 def log_directory() -> Path:
-    """Where logs go when the user names no file: a folder that other users can neither read nor prepare.
+    """Return the default folder of logs, which other users can neither read nor prepare.
 
     Raises SparkmirrorError where there is none.
     """

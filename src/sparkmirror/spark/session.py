@@ -131,7 +131,7 @@ class Session:
 
     @property
     def log_hint(self) -> str:
-        """Where Spark's own log is, as part of a sentence."""
+        """Say where Spark's own log is, as part of a sentence."""
         log_file = self.jvm.log_file
         return (
             "its log is where this process's Spark writes it"
@@ -141,7 +141,7 @@ class Session:
 
     @property
     def slots(self) -> int:
-        """How many tasks can run at the same time. On a cluster that changes: executors come and go.
+        """Return how many tasks can run at the same time. On a cluster that changes: executors come and go.
 
         Raises SparkmirrorError when Spark doesn't respond any more.
         """

@@ -41,7 +41,7 @@ def own_archive() -> Path:
 
 
 def shipped(settings: Mapping[str, str], make_archive: Callable[[], Path] = own_archive) -> Shipped:
-    """From the master, and the user's settings of Python and archives.
+    """Decide what to ship, by the master and the user's settings of Python and archives.
 
     `make_archive` is called where the user brings none. Raises ConfigError for an archive that doesn't exist,
     SparkmirrorError when none can be made.

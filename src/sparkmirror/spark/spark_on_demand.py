@@ -28,7 +28,7 @@ class SparkOnDemand:
         self._samples = JvmSamples(self._sample)
 
     def session(self) -> "Future[Session]":
-        """Its result raises SparkmirrorError when Spark doesn't come up."""
+        """Return a future session, whose result raises SparkmirrorError when Spark doesn't come up."""
         return self._started(lambda _: None)
 
     def stand_by(self) -> None:

@@ -21,7 +21,7 @@ class Watched(Protocol):
 
 
 class SparkWatch:
-    """For one connector; one owner. `now` is any clock's seconds."""
+    """Watches Spark for one connector; one owner. `now` is any clock's seconds."""
 
     def __init__(self, log: FlowLog) -> None:
         self._log = log

@@ -49,7 +49,7 @@ def missing_topic(source: Alias, target: ConnectionSettings) -> AuthorizationErr
 
 
 def owner_of(positions_topic: str, connector: str) -> str:
-    """Who keeps positions of its own has attempts of its own."""
+    """Return the owner of attempts: each connector with positions of its own has attempts of its own."""
     return f"{positions_topic}-{connector}"
 
 
@@ -67,7 +67,7 @@ class Stage(Enum):
 
 
 class Acknowledged(NamedTuple):
-    """So many records of an attempt are acknowledged; all others are behind this offset of the target."""
+    """Counts acknowledged records of an attempt; all others come after this offset of the target."""
 
     records: int
     target_offset: int
@@ -143,7 +143,7 @@ class KnownAttempts:
                 attempts[producer] = _attempt(producer, record.value)
 
     def of(self, partition: TopicPartition) -> list[Attempt]:
-        """From the oldest to the newest."""
+        """Return attempts from the oldest to the newest."""
         return sorted(self._attempts.get(partition, {}).values(), key=attrgetter("order"))
 
 
@@ -168,7 +168,7 @@ def _key(owner: str, partition: TopicPartition, producer: ProducerId) -> bytes:
 
 
 def _parsed_key(key: bytes) -> tuple[str, TopicPartition, ProducerId] | None:
-    """None for a record that is none of ours."""
+    """Parse a key; None for a record that sparkmirror did not write."""
     try:
         match json.loads(key):
             case [str(owner), str(topic), int(partition), int(number), int(epoch)]:

@@ -29,7 +29,7 @@ class CheckpointsReader:
         self._last: dict[bytes, Checkpoint] = {}
 
     def catch_up(self, deadline_s: float) -> Collection[Checkpoint]:
-        """As of the topic's end now. Raises KafkaError."""
+        """Read up to the topic's present end. Raises KafkaError."""
         _take(self._last, self._tail.read_to_end(deadline_s))
         return self._last.values()
 

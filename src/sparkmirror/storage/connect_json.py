@@ -28,7 +28,7 @@ _PLAIN_END: Final = 1e7
 
 
 def read_json(data: bytes | None) -> object:
-    """None for a tombstone, and like Java's for an empty value too. Raises MalformedRecordError."""
+    """Parse a value; None for a tombstone, and as in Java for an empty value. Raises MalformedRecordError."""
     try:
         return json.loads(data, parse_constant=_refuse) if data and data.strip() else None
     except (ValueError, RecursionError) as error:
@@ -41,7 +41,7 @@ def write_json(value: object) -> bytes:
 
 
 def quoted(text: str) -> str:
-    """As Jackson writes a string into UTF-8: characters beyond the basic plane as two escaped surrogates."""
+    """Quote as Jackson writes into UTF-8: characters beyond the basic plane as two escaped surrogates."""
     return f'"{_ESCAPED.sub(_escape, text)}"'
 
 

@@ -74,7 +74,7 @@ class Event:
     details: Mapping[str, Any] | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Without the details, which may be long."""
+        """Return JSON without the details, which may be long."""
         return {
             "time": self.time,
             "kind": self.kind.value,
@@ -90,7 +90,7 @@ class Event:
 
 
 def parse_event(record: LogRecord) -> Event | None:
-    """None for a record that this project, or this version, did not write."""
+    """Parse an event; None for a record that this project, or this version, did not write."""
     try:
         value = json.loads(record.value or b"null")
         connector, about, text, node = (str(value[key]) for key in ("connector", "about", "text", "node"))

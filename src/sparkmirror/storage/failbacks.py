@@ -23,7 +23,7 @@ _KIND: Final = "failback"
 
 
 class Failback(NamedTuple):
-    """Of one topic, named as on the flow's source.
+    """Records the failback of one topic, named as on the flow's source.
 
     `answers` is the time of the opposite flow's promotion behind which this flow goes on. `logs` are the
     topics on both sides at that time; the target's id is empty where it is made anew. `beginnings` are the
@@ -39,7 +39,7 @@ class Failback(NamedTuple):
     deleted_id: bytes = b""
 
     def accepted(self, partition: int, logs: LogIdentity) -> int:
-        """Before this offset the target's log counts as the flow's own. 0 in topics made anew since."""
+        """Return the offset below which the target's log counts as the flow's own; 0 in recreated topics."""
         is_other = self.is_of_another_source(logs) or is_another(self.logs.target_id, logs.target_id)
         return 0 if is_other else self.beginnings.get(partition, 0)
 
@@ -51,7 +51,7 @@ Failbacks = Mapping[str, Failback]
 
 
 def failback_record(owner: str, topic: str, failback: Failback | None) -> LogRecord:
-    """None makes a tombstone: it is rolled back. `owner` is that of attempts."""
+    """Make a record; None makes a tombstone, which rolls the failback back. `owner` is that of attempts."""
     key = migration_key(_KIND, owner, topic)
     if failback is None:
         return LogRecord(key, None)

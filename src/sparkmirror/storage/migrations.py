@@ -54,7 +54,7 @@ class Migrations:
 
 
 def migrations_of(records: Collection[LogRecord], owner: str) -> Migrations:
-    """Of all records, or of the newest of each key, in the order in which they were written.
+    """Parse migrations from all records, or from the newest of each key, in the order of writing.
 
     Topics are those of one connector, whose `owner` is that of attempts; offsets of groups are those of every
     connector of the flow.
@@ -68,7 +68,7 @@ def migrations_of(records: Collection[LogRecord], owner: str) -> Migrations:
 
 
 def read_migrations(settings: ConnectionSettings, source: Alias, owner: str) -> Migrations:
-    """Without any before the first migration. Blocks. Raises KafkaError."""
+    """Read migrations; none before the first one. Blocks. Raises KafkaError."""
     topic = migrations_topic(source)
     return unless_missing(lambda: migrations_of(list(read_topic(settings, topic)), owner), Migrations())
 
@@ -93,7 +93,7 @@ def _groups(records: Iterable[LogRecord]) -> dict[GroupId, Moved]:
 def _parse_written(
     record: LogRecord,
 ) -> tuple[None, tuple[GroupId, TopicPartition], tuple[int, WrittenOffset] | None] | None:
-    """Of any connector."""
+    """Parse a record of any connector."""
     parsed = parse_written(record)
     if parsed is None:
         return None

@@ -31,7 +31,10 @@ class RunSync(NamedTuple):
 
 
 def parse_offset_sync(record: LogRecord) -> RunSync | None:
-    """None for a record that is no sync. Without a header, as from Java, it covers its own record only."""
+    """Parse a sync; None for another record.
+
+    Without a header, as from Java, it covers its own record only.
+    """
     try:
         sync = OffsetSync.decode(record.key or b"", record.value or b"")
     except MalformedRecordError:
@@ -58,7 +61,7 @@ class OffsetSyncsReader:
 
     @property
     def histories(self) -> Mapping[TopicPartition, SyncHistory]:
-        """By the source's partitions; as of the last `catch_up`."""
+        """Return histories by the source's partitions, as of the last `catch_up`."""
         return self._histories
 
     def catch_up(self, deadline_s: float, *, newest_only: bool = False) -> None:

@@ -18,7 +18,7 @@ def read_owned(
     owner: Owner,
     parse: Callable[[LogRecord], tuple[Owner, Thing, Value | None] | None],
 ) -> dict[Thing, Value]:
-    """As `newest_of`, of a whole topic. Blocks. Raises KafkaError, also where the topic doesn't exist."""
+    """Read the `newest_of` a whole topic. Blocks. Raises KafkaError, also if the topic doesn't exist."""
     return newest_of(read_topic(settings, topic), owner, parse)
 
 

@@ -139,7 +139,7 @@ def read_stored_positions(
     source: Alias,
     partitions: Collection[TopicPartition],
 ) -> StoredPositions:
-    """As `read_positions`, with the time of the last one."""
+    """Read positions as `read_positions` does, with the time of the last one."""
     wanted = {position_key(connector, source, partition): partition for partition in partitions}
     return _latest(settings, topic, wanted.get)
 
@@ -147,7 +147,7 @@ def read_stored_positions(
 def read_all_positions(
     settings: ConnectionSettings, topic: str, connector: ConnectorName, source: Alias
 ) -> Mapping[TopicPartition, Position]:
-    """As `read_positions`, of every partition that the connector has ever copied."""
+    """Read the positions of every partition that the connector has ever copied."""
 
     def of_connector(key: bytes) -> TopicPartition | None:
         found = parse_source_position_key(key)
@@ -226,7 +226,7 @@ def _headers(position: Position) -> Headers:
 
 
 def _producer(headers: Headers) -> ProducerState | None:
-    """None where it is missing or malformed: the partition starts under a new id then."""
+    """Parse a producer; None where it is missing or malformed: the partition then starts under a new id."""
     match _header(headers, _PRODUCER):
         case {"id": int(number), "epoch": int(epoch), "sequence": int(sequence), "offset": int(offset)}:
             return ProducerState(ProducerId(number, epoch), sequence, offset)

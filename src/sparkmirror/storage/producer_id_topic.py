@@ -84,7 +84,7 @@ class WriterDirectory:
                 self.known.learn(self._read_on(), unknown)
 
     def from_target(self) -> frozenset[int]:
-        """All that are recorded until now. Raises as `look_up` does."""
+        """Read all ids that are recorded until now. Raises as `look_up` does."""
         with self._lock:
             self.known.learn(self._read_on())
         return self.known.from_target

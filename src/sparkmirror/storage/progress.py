@@ -91,7 +91,7 @@ class PartitionProgress:
 
 
 class TaskLoad(NamedTuple):
-    """What a task measures of itself since it started. Its buffer is in bytes, `in_flight` in records.
+    """Holds what a task measures since it started. Its buffer is in bytes, `in_flight` in records.
 
     `commit_ms` is how long its last write of positions took, None without one; `fetch_ms` how long its
     `fetches` took together. Bytes are from and to the source and the target.
@@ -140,7 +140,7 @@ class Driver(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class JobEpoch:
-    """Which copy job of a connector's tasks may run. A lower number must stop; so must a stopped one.
+    """Tells which copy job of a connector may run. A lower number must stop; so must a stopped one.
 
     `partitions` is how many its tasks share: each reports within seconds, whether it has data or not.
     `transactional_tasks` is how many transactional ids may be in use, by it or by one before it.
@@ -174,7 +174,7 @@ class JobEpoch:
 
 @dataclass(frozen=True, slots=True)
 class FlowLimits:
-    """How fast a connector's tasks may copy from now on, all together."""
+    """Limits how fast all tasks of a connector together may copy from now on."""
 
     connector: ConnectorName
     limits: RateLimits
@@ -185,7 +185,7 @@ class FlowLimits:
 
 
 def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | None:
-    """As `parse`, for tasks: they skip records of progress by the first bytes of the key."""
+    """Parse for tasks, which skip records of progress by the first bytes of the key."""
     if not (record.key or b"").startswith(_ORDER_KEYS):
         return None
     parsed = parse(record)
@@ -193,7 +193,7 @@ def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | None:
 
 
 def parse(record: LogRecord) -> PartitionProgress | TaskProgress | JobEpoch | FlowLimits | None:
-    """None for a record that this project did not write."""
+    """Parse a record; None for one that this project did not write."""
     try:
         key = json.loads(record.key or b"null")
         value = json.loads(record.value or b"null")
@@ -223,7 +223,7 @@ def _job_epoch(key: list[Any], value: dict[str, Any]) -> JobEpoch:
 
 
 def _driver(value: Any) -> Driver | None:
-    """None in the records of versions that did not name it."""
+    """Parse the driver; None in records of versions that did not name it."""
     return None if value is None else Driver(str(value["host"]), int(value["pid"]), float(value["since"]))
 
 

@@ -54,7 +54,7 @@ class Stage(Enum):
 
 
 class Parting(NamedTuple):
-    """Where both logs of a partition part: from `offset` on, the target's records are its own.
+    """Tells where both logs of a partition part: from `offset` on, the target's records are its own.
 
     The source ended at `source_end` at that time; None where it was not asked.
     """
@@ -64,7 +64,9 @@ class Parting(NamedTuple):
 
 
 class Promotion(NamedTuple):
-    """Of one topic, named as on the source. `target_id` is empty where brokers have none.
+    """Records the promotion of one topic, named as on the source.
+
+    `target_id` is empty where brokers have none.
 
     `partings` of its partitions are known at the last stage.
     """
@@ -79,7 +81,7 @@ class Promotion(NamedTuple):
         return "promoted" if self.stage is Stage.PROMOTED else "being promoted"
 
     def of(self, partition: int) -> str:
-        """In words, of one partition."""
+        """Describe the parting of one partition in words."""
         parting = self.partings.get(partition)
         return self.word if parting is None else f"{self.word}, parted at offset {parting.offset}"
 
@@ -96,7 +98,10 @@ Promotions = Mapping[str, Promotion]
 
 
 def promotion_record(owner: str, topic: str, promotion: Promotion | None) -> LogRecord:
-    """None makes a tombstone: the flow may copy the topic again. `owner` is that of attempts."""
+    """Make a record; None makes a tombstone: the flow may copy the topic again.
+
+    `owner` is that of attempts.
+    """
     key = migration_key(_KIND, owner, topic)
     if promotion is None:
         return LogRecord(key, None)
@@ -104,7 +109,7 @@ def promotion_record(owner: str, topic: str, promotion: Promotion | None) -> Log
 
 
 def promotion_value(promotion: Promotion) -> object:
-    """As JSON."""
+    """Encode a promotion as JSON."""
     return {
         "stage": promotion.stage.value,
         "at": promotion.at_ms,
@@ -130,7 +135,7 @@ def _promotion(value: bytes) -> Promotion:
 
 
 def parse_promotion_value(value: object) -> Promotion:
-    """Of `promotion_value`; for one that can't be read, a topic that is being promoted."""
+    """Parse a `promotion_value`; one that can't be read counts as a topic that is being promoted."""
     try:
         match value:
             case {"stage": str(stage), "at": int(at_ms), "target": str(target), "partings": dict(partings)}:
@@ -145,13 +150,13 @@ def parse_promotion_value(value: object) -> Promotion:
 
 
 def read_promotions(settings: ConnectionSettings, source: Alias, owner: str) -> Promotions:
-    """Of one connector of the flow. None before the first migration. Blocks. Raises KafkaError."""
+    """Read the promotions of one connector; none before the first migration. Blocks. Raises KafkaError."""
     topic = migrations_topic(source)
     return unless_missing(lambda: read_owned(settings, topic, owner, parse_promotion), {})
 
 
 def promotions_json(promotions: Promotions) -> dict[str, Any]:
-    """By topic, for people's programs: the word, and the offset of the parting of each partition."""
+    """Return promotions by topic for programs: the word, and the offset of the parting of each partition."""
     return {
         topic: {
             "state": each.word,
@@ -176,7 +181,7 @@ class PromotionsReader:
         self._found: Promotions = {}
 
     def read(self) -> Promotions:
-        """What was read counts, whatever becomes of the topic. Blocks. Raises KafkaError."""
+        """Read news of the topic; what was read stays, also without it. Blocks. Raises KafkaError."""
         try:
             end = self._read_end()
         except AuthorizationError:

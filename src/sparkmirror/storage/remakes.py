@@ -17,7 +17,7 @@ _KIND: Final = "remake"
 
 
 class Remembered(NamedTuple):
-    """Where a group was in one partition, as an offset of the source, with the group's own metadata."""
+    """Remembers a group's place in one partition: an offset of the source, and the group's metadata."""
 
     group: GroupId
     partition: int
@@ -26,7 +26,9 @@ class Remembered(NamedTuple):
 
 
 class Remake(NamedTuple):
-    """Of one topic, named as on the source. `old_id` is the topic on the target that is deleted.
+    """Records the recreation of one topic, named as on the source.
+
+    `old_id` is the deleted topic on the target.
 
     It is made anew with as many `partitions`, and with the `configs` that were set for it. `ends` are those
     of the source's partitions when that was decided.
@@ -40,7 +42,7 @@ class Remake(NamedTuple):
 
 
 def remake_record(owner: str, topic: str, remake: Remake | None) -> LogRecord:
-    """None makes a tombstone: it is done. `owner` is that of attempts."""
+    """Make a record; None makes a tombstone: the recreation is done. `owner` is that of attempts."""
     key = migration_key(_KIND, owner, topic)
     if remake is None:
         return LogRecord(key, None)

@@ -51,7 +51,7 @@ def parse_claim(record: LogRecord) -> tuple[ConnectorName, AclBinding, Claim | N
 def read_claims(
     settings: ConnectionSettings, topic: str, connector: ConnectorName
 ) -> Mapping[AclBinding, Claim]:
-    """Those of a connector; none where there is no such topic. Raises KafkaError."""
+    """Read the claims of a connector; none where there is no such topic. Raises KafkaError."""
     return unless_missing(lambda: read_owned(settings, topic, connector, parse_claim), {})
 
 

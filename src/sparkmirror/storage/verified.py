@@ -39,7 +39,7 @@ def verified_events(
 
 
 def verified_of(event: Event) -> Mapping[TopicPartition, Verified]:
-    """What an event tells of partitions; nothing where it is of another kind, or not of this version."""
+    """Return what an event tells of partitions; nothing for another kind or version."""
     if event.kind is not EventKind.VERIFIED or event.details is None:
         return {}
     try:

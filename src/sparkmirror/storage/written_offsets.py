@@ -34,7 +34,7 @@ def restored_record(group: GroupId, partition: TopicPartition) -> LogRecord:
 
 
 def parse_written(record: LogRecord) -> tuple[GroupId, TopicPartition, WrittenOffset | None] | None:
-    """Its group, partition and offset (None for a tombstone); None for a record of another kind."""
+    """Parse group, partition and offset (None for a tombstone); None for a record of another kind."""
     try:
         group, topic, partition = json.loads(record.key or b"null")
         place = TopicPartition(str(topic), int(partition))

@@ -169,7 +169,10 @@ def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
 
 
 def show_status(connect: ConnectRest, arguments: argparse.Namespace) -> int:
-    """Of the three connectors, as mm2.sh prints it; the exit code tells whether all of them run."""
+    """Print the states of the three connectors as mm2.sh does.
+
+    The exit code tells whether all of them run.
+    """
     found = {each: status_of(connect, each.name) for each in _connectors(arguments.cluster)}
     if arguments.output != "table":
         show(View({each.name: status for each, status in found.items()}, (), ()), arguments.output)
@@ -279,7 +282,7 @@ def _print_plan(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool
 
 
 def _print_findings(arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
-    """What `sparkmirror plan` finds for the source connector: above all, whether it would begin anew."""
+    """Print what `sparkmirror plan` finds for the source connector: whether it would start over."""
     file = wanted[-1].connector.file
     if arguments.worker is None:
         print_line(f"with --worker FILE, or by sparkmirror plan {file}: what it would do to topics")
@@ -300,7 +303,7 @@ def _state(connect: ConnectRest, name: str) -> str | None:
 
 
 def _print_state(connector: _Connector, status: ConnectorStateInfo | None) -> None:
-    """In the format of `jq .connector.state`, which scripts parse."""
+    """Print a state in the format of `jq .connector.state`, which scripts parse."""
     state = None if status is None else status["connector"]["state"]
     print_line(f"{connector.part.in_states} connector: {json.dumps(state)}")
 

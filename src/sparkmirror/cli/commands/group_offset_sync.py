@@ -165,7 +165,7 @@ def client_properties(arguments: argparse.Namespace, file: Properties) -> Mappin
 
 
 def _read(file: Path | None) -> Properties:
-    """As the tool does: a missing file means its defaults, unless the file was named."""
+    """Read the properties as the Java tool does: a missing file means defaults, unless the file was named."""
     if file is None and not _DEFAULT_FILE.exists():
         _log.warning("there is no %s: using %s; -pfp names another file", _DEFAULT_FILE, _DEFAULT_SERVERS)
         return Properties()

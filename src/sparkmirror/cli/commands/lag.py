@@ -173,7 +173,10 @@ def _reader(mirror: Mirror, arguments: argparse.Namespace) -> Callable[[], list[
 
 
 def _awaited(read: Callable[[], list[FlowLag]], timeout_s: float) -> list[FlowLag]:
-    """Until all have caught up, or the time is over. Raises the last error if nothing could be read then."""
+    """Wait until all have caught up or the time is over.
+
+    Raises the last error if nothing could be read then.
+    """
     deadline = time.monotonic() + timeout_s
     lines = StatusLines(Console(stderr=True))
     with lines.updates() as update:
@@ -194,7 +197,7 @@ def _awaited(read: Callable[[], list[FlowLag]], timeout_s: float) -> list[FlowLa
 
 
 def _waiting(found: Sequence[FlowLag]) -> str:
-    """With the first error that somebody has to mend, since the wait may be in vain."""
+    """Describe the wait, with the first error that needs action, since the wait may be in vain."""
     behind = sum(len(lag.behind) for lag in found)
     unknown = sum(len(lag.unknown) for lag in found)
     text = f"{counted(sum(lag.records for lag in found), 'record')} to copy"

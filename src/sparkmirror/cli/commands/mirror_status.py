@@ -85,7 +85,7 @@ def _word(partitions: Sequence[PartitionView]) -> Word:
 
 
 def _records(partitions: Sequence[PartitionView]) -> int | None:
-    """None where that of any partition is unknown."""
+    """Add up lags; None where that of any partition is unknown."""
     records = [it.lag.records for it in partitions]
     return None if None in records else sum(it for it in records if it is not None)
 

@@ -164,7 +164,7 @@ def _named(flow: ConfiguredFlow) -> str:
 def _serve(
     mirror: MirrorMaker, metrics: Metrics, arguments: argparse.Namespace, flows: Sequence[ConfiguredFlow]
 ) -> None:
-    """Until the process ends. Raises SparkmirrorError for an address that can't be used."""
+    """Serve until the process ends. Raises SparkmirrorError for an address that can't be used."""
     if arguments.http is not None:
         serve_pages(mirror, metrics, arguments.http, flows)
     if arguments.metrics_port is not None:

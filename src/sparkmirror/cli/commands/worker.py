@@ -102,7 +102,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _view(node: WorkerNode, server: RestServer) -> CurrentView:
-    """What the leader's connectors do, for `/mirror` and the pages."""
+    """Make the view of the leader's connectors, for `/mirror` and the pages."""
     name = worker_id(server.advertised_url)
     return CurrentView(lambda: view.Node(name, __version__, node.node_urls()), node.looks)
 

@@ -78,7 +78,7 @@ def flows_of(connectors: Sequence[JsonConnector], worker: Properties, remarks: R
 
 
 def connector_files(mirrors: Mirrors, remarks: Remarks) -> dict[str, dict[str, str]]:
-    """Every connector's settings by the name of its file, which is the connector's name too, and `.json`."""
+    """Write every connector's settings, by its name, which is that of its file too, without `.json`."""
     for key in mirrors.process:
         remarks.leave_out(f"{key}: belongs to a process of its own, not to a connector")
     targets = Counter(flow.flow.source for flow in mirrors.flows)

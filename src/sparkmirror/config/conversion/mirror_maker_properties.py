@@ -99,7 +99,7 @@ def _place(key: str, aliases: list[str]) -> str:
 
 
 def _value_text(value: str) -> str:
-    """Without the escapes that only a key needs."""
+    """Write a value, without the escapes that only a key needs."""
     escaped = javaproperties.join_key_value("", value, separator="")
     return _NEEDLESS.sub(lambda found: found[1] or found[2], escaped)
 
@@ -270,7 +270,7 @@ def _sides(flow: MirroredFlow, clusters: Mapping[Alias, Properties]) -> dict[str
 
 
 def _settings(flow: MirroredFlow, remarks: Remarks) -> Iterator[tuple[str, str]]:
-    """All connectors' settings in one place, as a flow has it."""
+    """Join the settings of all connectors, as a flow has them."""
     heard = [kind for kind in (Kind.SOURCE, Kind.CHECKPOINT, Kind.HEARTBEAT) if kind in flow.connectors]
     if Kind.SOURCE not in flow.connectors:
         heard = [kind for kind in heard if kind is not Kind.CHECKPOINT]

@@ -81,7 +81,7 @@ class ClusterReader:
         return {"ssl.truststore.type": "PEM", "ssl.truststore.certificates": "\n".join(certificates)}
 
     def _authentication(self, section: Section | None) -> tuple[bool, dict[str, str]]:
-        """Whether it's SASL, and its settings."""
+        """Return whether the authentication is SASL, and its settings."""
         if section is None:
             return False, {}
         kind = section.needed("type")

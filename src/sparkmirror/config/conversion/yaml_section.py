@@ -84,7 +84,7 @@ class Section:
 
 
 def documents(text: str, name: str) -> list[object]:
-    """Every document of a YAML text. Raises ConfigError naming `name` and the line."""
+    """Parse every document of a YAML text. Raises ConfigError naming `name` and the line."""
     try:
         return [document for document in yaml.load_all(text, _Loader) if document is not None]
     except yaml.MarkedYAMLError as error:

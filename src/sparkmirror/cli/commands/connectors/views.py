@@ -52,7 +52,7 @@ def add_output_argument(parser: argparse.ArgumentParser) -> None:
 
 
 def show(view: View, output: str) -> None:
-    """On standard output."""
+    """Print a view on standard output."""
     match output:
         case "json":
             sys.stdout.write(printable_json(view.content, indent=2) + "\n")

@@ -45,7 +45,7 @@ class StateWait:
         self._timeout_s = timeout_s
 
     def results(self, names: Collection[str]) -> list[WaitResult]:
-        """In the order of the names."""
+        """Wait, and return the results in the order of the names."""
         deadline = self._connect.clock() + self._timeout_s
         results: dict[str, WaitResult] = {}
         since: dict[str, tuple[_Observation, float]] = {}
@@ -68,7 +68,7 @@ class StateWait:
 
 
 def status_of(connect: ConnectRest, name: str) -> ConnectorStateInfo | None:
-    """None while the connector, or its status, does not exist."""
+    """Return a connector's status, None while it or its status does not exist."""
     try:
         return connect.status(name)
     except ConnectRefusedError as error:

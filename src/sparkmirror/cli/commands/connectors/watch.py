@@ -82,7 +82,10 @@ class Changes:
 
 
 def _polled(poll: Callable[[], View]) -> tuple[View | None, Exception | None]:
-    """What is unreachable for a moment, as in a rolling restart, does not end the watch."""
+    """Poll once.
+
+    A worker that is unreachable for a moment, as in a rolling restart, does not end the watch.
+    """
     try:
         return poll(), None
     except (ConnectRefusedError, ConnectUnreachableError, KafkaError) as error:

@@ -55,7 +55,7 @@ class DemoOptions:
 
 @dataclass(frozen=True, slots=True)
 class _Stage:
-    """Everything that runs while the demo does."""
+    """Holds the processes that run while the demo does."""
 
     source: LocalCluster
     target: LocalCluster
@@ -227,6 +227,6 @@ def print_proof(console: Console, verdict: FlowVerdict, written: Mapping[str, in
 
 
 def _compare_here(plans: Sequence[RangePlan], on_outcome: Callable[[RangeOutcome], None]) -> None:
-    """Without Spark: a demo's records are few."""
+    """Compare without Spark: a demo's records are few."""
     for number, plan in enumerate(plans):
         on_outcome(outcome_of(number, plan))

@@ -54,7 +54,7 @@ class Throughput:
             self._snapshots.popleft()
 
     def topics(self) -> list[Rates]:
-        """Each source topic's rates, in alphabetical order."""
+        """Return each source topic's rates, in alphabetical order."""
         changes = sorted(self._changes(), key=attrgetter("topic"))
         return [_rates(topic, list(of_topic)) for topic, of_topic in groupby(changes, attrgetter("topic"))]
 

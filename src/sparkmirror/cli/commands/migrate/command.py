@@ -154,7 +154,7 @@ def add_topics_and_execute(parser: argparse.ArgumentParser, topics: str) -> None
 
 
 def add_execute(parser: argparse.ArgumentParser) -> None:
-    """Of commands that only plan unless they are told otherwise, and then ask nothing."""
+    """Add `--execute` to a command that only plans without it, and asks nothing with it."""
     parser.add_argument("--execute", dest="dry_run", action="store_false", help="carry the plan out")
     parser.set_defaults(yes=True)
 

@@ -110,7 +110,7 @@ class StepProgress:
         self._deadline = self._clock() + timeout_s
 
     def report(self, named_steps: NamedSteps) -> None:
-        """Of each migration, the steps up to the first that is not done."""
+        """Print the steps of each migration, up to the first that is not done."""
         waiting = []
         for name, steps in named_steps:
             for step in steps:

@@ -103,7 +103,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 class _DetailedExitCode(argparse._StoreTrueAction):  # noqa: SLF001 - argparse's only name for it
-    """Also lets wrong usage exit with 1, since 2 means changes."""
+    """Sets the option, and lets wrong usage exit with 1, since 2 means changes."""
 
     def __call__(self, parser: argparse.ArgumentParser, *given: Any) -> None:
         parser.set_defaults(usage_exit_code=_ERROR)

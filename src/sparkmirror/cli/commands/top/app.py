@@ -91,7 +91,7 @@ class TopApp(App[None]):
         self.look()
 
     def _look_again(self) -> None:
-        """Not before the answer to the look before: it may take longer."""
+        """Ask again once the previous answer has arrived: it may take longer than the interval."""
         if self._looking is None or self._looking.is_finished:
             self.look()
 
@@ -100,7 +100,7 @@ class TopApp(App[None]):
 
     @work(thread=True, exclusive=True)
     def _look(self) -> None:
-        """In a thread, since asking takes time; one that a later look has overtaken shows nothing."""
+        """Ask in a thread, since asking takes time; an answer that a later one has overtaken is dropped."""
         worker, asked = get_current_worker(), (self._kind, self._flow, self._matching)
         try:
             content, flow = self._answer(*asked)
@@ -112,7 +112,7 @@ class TopApp(App[None]):
             self.call_from_thread(self._take, asked, content, flow)
 
     def _answer(self, kind: Kind, wanted: str | None, matching: str) -> tuple[Json, Json | None]:
-        """Everything, and the flow that is shown with its list; None where there is no flow."""
+        """Ask for the mirror and the list of the shown flow; None where there is no flow."""
         everything = self._ask({})
         names = _names(everything)
         if not names:
@@ -127,11 +127,11 @@ class TopApp(App[None]):
 
     @property
     def _is_shown(self) -> bool:
-        """Not while the terminal is given back: an answer may still come."""
+        """Whether the tables are on the screen: an answer may still come while the terminal is given back."""
         return bool(self.query("#head"))
 
     def _say(self, trouble: str) -> None:
-        """What was shown last stays, under the trouble."""
+        """Show trouble above the last tables, which stay."""
         if not self._is_shown:
             return
         self.query_one("#head", Static).update(Text(printable(trouble), "bold red"))
@@ -147,7 +147,7 @@ class TopApp(App[None]):
         self._draw()
 
     def _draw(self) -> None:
-        """Only what has changed; the cursor stays on its row."""
+        """Draw what has changed; the cursor stays on its row."""
         rows = sorted_by(self._table, self._column, reverse=self._reverse)
         shown = (self._kind, self._column, self._reverse, rows)
         if shown == self._shown:
@@ -189,7 +189,7 @@ class TopApp(App[None]):
         self.call_from_thread(self.look)
 
     def action_sort(self) -> None:
-        """By the next column; after the last one, as it comes."""
+        """Sort by the next column; after the last one, keep the answer's order."""
         column = -1 if self._column is None else self._column
         self._column = column + 1 if column + 1 < len(self._kind.columns) else None
         self._draw()
@@ -234,7 +234,7 @@ def _cell(cell: Cell, column: Any) -> Text:
 
 
 def _errors(flow: Json) -> list[str]:
-    """That of the worst thing, and those of connectors, such as why nothing newer is known of them."""
+    """Return the error of the worst thing, and those of connectors, such as why no news arrives."""
     errors = [flow["state"]["error"], *(it["state"]["error"] for it in flow["connectors"])]
     return list(dict.fromkeys(error for error in errors if error))
 

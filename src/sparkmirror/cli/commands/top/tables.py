@@ -29,7 +29,7 @@ class Column(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What is listed; `key` is the list's in the answer, and `parameters` ask for it."""
+    """Describes a list; `key` is its key in the answer, and `parameters` ask for it."""
 
     title: str
     key: str
@@ -50,14 +50,14 @@ class Table(NamedTuple):
 
 
 def table_of(kind: Kind, flow: Json) -> Table:
-    """In the order of the answer: the worst first, or the newest."""
+    """Make a table in the order of the answer: the worst first, or the newest."""
     page = flow[kind.key]
     rows = [Row(_name(it), [column.cell(it) for column in kind.columns]) for it in page["items"]]
     return Table(rows, page["total"])
 
 
 def sorted_by(table: Table, column: int | None, *, reverse: bool) -> Sequence[Row]:
-    """None keeps the order."""
+    """Sort by a column; None keeps the order."""
     if column is None:
         return list(reversed(table.rows)) if reverse else table.rows
     return sorted(table.rows, key=lambda row: row.cells[column].order, reverse=reverse)
