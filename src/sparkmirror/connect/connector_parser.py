@@ -63,12 +63,12 @@ class ConnectorParser:
         return Given(config, self._providers, plugin_modules(self._worker), folders)
 
     def resolved(self, config: ConnectorConfig) -> Properties:
-        """Likewise, where the config was validated before. Raises ConfigError."""
+        """Replace the placeholders of a config that was validated before. Raises ConfigError."""
         written = Properties(config).confined(_allowed_folders(self._worker))
         return resolved(written, self._providers)
 
     def parsed(self, connector: Properties) -> Configured | None:
-        """None for a connector that does nothing. Raises ConfigError with key, value and reason."""
+        """Return None for a connector that does nothing. Raises ConfigError with key, value and reason."""
         require_allowed(connector, self._worker)
         match _kind(connector):
             case "MirrorSource":

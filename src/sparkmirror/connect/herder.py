@@ -98,7 +98,7 @@ class Herder:
         self._connectors = connectors
         self._changing = threading.RLock()
         self.cluster_id: str | None = None
-        """None until the node has read its topics: it serves no request before."""
+        """Set when the node has read its topics; until then it serves no request."""
 
     def health(self) -> Health:
         if self.cluster_id is None:
@@ -118,7 +118,7 @@ class Herder:
 
     @property
     def leader_url(self) -> str | None:
-        """None while no leader is known."""
+        """The leader's URL; None while no leader is known."""
         return self._membership().leader_url
 
     # on any node
@@ -266,7 +266,7 @@ class Herder:
     def _validated(
         self, plugin: str | None, config: Mapping[str, str | None]
     ) -> tuple[Infos, Prepared | None]:
-        """Also return what the config was parsed into; None if that can't be used."""
+        """Return the infos and the parsed connector; the connector is None if the config has errors."""
         given = self._connectors.given(config)
         infos = validate_given(plugin, given, self._file.properties)
         if infos["error_count"]:

@@ -51,7 +51,7 @@ class _Started:
 
 
 class Leader:
-    """For one thread, except where a method says otherwise."""
+    """Belongs to one thread, except where a method says otherwise."""
 
     def __init__(
         self,
@@ -78,9 +78,9 @@ class Leader:
         self._lock = threading.Lock()
         self._to_restart: set[str] = set()
         self._offered: dict[str, tuple[ConnectorConfig, Prepared]] = {}
-        """What configs that were just stored have been parsed into."""
+        """Connectors parsed from configs that were just stored, until the next `reconcile`."""
         self._to_note: dict[str, list[str]] = {}
-        """What was asked of connectors that do not run now."""
+        """Events of connectors that do not run; they are added to the next run."""
         self._shown: dict[str, tuple[ConnectorConfig, Mapping[str, str]]] = {}
         """The configs of connectors without their secrets."""
 
@@ -90,9 +90,9 @@ class Leader:
             self._to_restart.add(name)
 
     def offer(self, name: str, config: ConnectorConfig, prepared: Prepared) -> None:
-        """Begin the connector by this, if that is its config at the next `reconcile`. Safe in any thread.
+        """Start this connector if that is its config at the next `reconcile`. Safe in any thread.
 
-        A start later than that parses the config again: its placeholders may stand for other values by then.
+        A later start parses the config again, because its placeholders may have other values.
         """
         with self._lock:
             self._offered[name] = config, prepared
@@ -109,7 +109,7 @@ class Leader:
             del waiting[:-_NOTES_MAX]
 
     def verifying(self, name: str) -> Verifying | None:
-        """None for a connector that does not run, or copies nothing. Safe in any thread."""
+        """Return None for a connector that does not run, or copies nothing. Safe in any thread."""
         started = self._started.get(name)
         return None if started is None or started.run is None else started.run.verifying
 
@@ -159,7 +159,7 @@ class Leader:
         return [reading for run in self._runs() if (reading := run.reading())]
 
     def looks(self) -> list[ConnectorLook]:
-        """What is known of every connector of the group; this node leads it. Safe in any thread."""
+        """Return the state of every connector of the group, which this node leads. Safe in any thread."""
         wanted, started = self._configs.configs, dict(self._started)
         looks: list[ConnectorLook] = []
         for name, config in sorted(wanted.connectors.items()):
@@ -170,7 +170,7 @@ class Leader:
         return looks
 
     def _masked(self, name: str, config: ConnectorConfig) -> Mapping[str, str]:
-        """What was masked once serves until the config is another one."""
+        """Mask a config once, and again when it changes."""
         known = self._shown.get(name)
         if known is None or known[0] is not config:
             known = self._shown[name] = config, masked(config)
@@ -261,7 +261,7 @@ class Leader:
                 self._statuses.put_task(name, task, status)
 
     def _publish_states(self, wanted: ConnectConfigs, names: Iterable[str], generation: int) -> None:
-        """`wanted` is what runs by now: a pause that came since stops nothing before the next `reconcile`."""
+        """`wanted` is what this `reconcile` started; a later pause takes effect at the next one."""
         for name in names:
             known = self._statuses.connector(name)
             if name in wanted.connectors:
@@ -342,7 +342,7 @@ def _look(
 def _standing(
     name: str, config: ConnectorConfig, standstill: Standstill, error: str | None = None
 ) -> StandingLook | None:
-    """None for a connector that is none of MirrorMaker's."""
+    """Return None for a connector that is none of MirrorMaker's."""
     kind = _KINDS.get(config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector"))
     if kind is None:
         return None

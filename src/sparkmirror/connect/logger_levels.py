@@ -20,7 +20,7 @@ _NUMBERS: Final[Mapping[str, int]] = {
     "FATAL": 50,
     "OFF": 100,
 }
-"""From the most verbose; 0 would mean the level of a logger's parent."""
+"""Sorted from the most verbose; 0 would mean the level of a logger's parent."""
 _NAME_MAX: Final = 255
 """Characters; Python keeps an entry for each dot of a name."""
 MADE_MAX: Final = 500
@@ -45,12 +45,12 @@ class LogLevels:
         self._changing = threading.Lock()
 
     def level(self, name: str) -> LoggerLevel | None:
-        """None for an unknown logger."""
+        """Return the level of a logger; None for an unknown one."""
         known = _root() if name.lower() == ROOT else _loggers().get(name)
         return None if known is None else self._of(known)
 
     def all(self) -> Mapping[str, LoggerLevel]:
-        """By name, `root` included."""
+        """Return the levels of all loggers by name, `root` included."""
         known = {ROOT: _root(), **_loggers()}
         return {name: self._of(known[name]) for name in sorted(known)}
 

@@ -42,7 +42,7 @@ from sparkmirror.storage.topic_creation import (
 _log = logging.getLogger(__name__)
 
 _SLOTS: Final = 256
-"""Of a local session: they are waiting threads, so that connectors can be added without a restart."""
+"""The slots of a local session: threads that wait, so that connectors can be added without a restart."""
 _RECONCILE_INTERVAL_S: Final = 1.0
 _READ_TIMEOUT_S: Final = 60.0
 _POLL_S: Final = 1.0
@@ -140,14 +140,14 @@ class WorkerNode:
         )
 
     def looks(self) -> list[ConnectorLook]:
-        """What is known of the group's connectors. Raises NotLeaderError: only the leader runs them."""
+        """Return the state of the group's connectors. Raises NotLeaderError: only the leader runs them."""
         now = self._membership
         if not now.is_leader:
             raise NotLeaderError(now.leader_url)
         return self._leader.looks()
 
     def node_urls(self) -> Sequence[str]:
-        """Of the group's nodes, the leader first."""
+        """Return the URLs of the group's nodes, the leader first."""
         now = self._membership
         return sorted(now.members, key=lambda url: (url != now.leader_url, url))
 

@@ -30,9 +30,9 @@ class Lasting:
 
 
 class JobFailures:
-    """Of the jobs of one thread, by their names. Errors that pass by themselves are not repeated.
+    """Records the failures of one thread's jobs. Retriable errors are not logged again.
 
-    Mostly a cluster is away then, which `status.cluster_watch` says once a minute for all jobs.
+    Then a cluster is usually unreachable, which `status.cluster_watch` logs once a minute for all jobs.
     """
 
     def __init__(self, log: FlowLog) -> None:
@@ -56,7 +56,7 @@ class JobFailures:
             self._log.log(level, "%s has failed for %.0f s: %s", job, now - lasting.began_at, error)
 
     def note(self, job: str, error: str) -> None:
-        """Of a failure that is logged elsewhere."""
+        """Record a failure that is logged elsewhere."""
         self._errors[job] = f"{job} failed: {error}"
 
     def worked(self, job: str, now: float) -> None:

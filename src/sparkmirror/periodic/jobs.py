@@ -129,7 +129,7 @@ class PeriodicThread:
         self._finish()
 
     def _persist(self) -> Iterable[Job] | None:
-        """None when there is nothing to run: stopped before that, or a failure that lasts."""
+        """Return None if there is nothing to run: it was stopped, or failed for good."""
         try:
             return persist(
                 self._prepared,

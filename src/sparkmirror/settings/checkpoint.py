@@ -37,7 +37,7 @@ class MirrorCheckpointSettings:
 
 
 def named_groups(settings: MirrorCheckpointSettings) -> frozenset[GroupId]:
-    """Those that the user names: clusters don't list a group to who may not describe it."""
+    """Return the groups that the user names: clusters list no group to a user who may not describe it."""
     if not isinstance(settings.group_filter, DefaultGroupFilter):
         return frozenset()
     return frozenset(map(GroupId, settings.group_filter.named))

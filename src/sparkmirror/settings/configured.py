@@ -103,11 +103,11 @@ class ConfiguredFlow(FlowWorker):
     checkpoint_off: str | None = None
     """The setting that turns the checkpoint connector off."""
     shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
-    """Of each connector its settings as they were written, without secrets."""
+    """The config of each connector as it was written, without secrets."""
 
 
 def configured_flow(config: FlowProperties) -> ConfiguredFlow:
-    """Raises ConfigError with key, value and reason for whatever can't be used."""
+    """Raises ConfigError with key, value and reason for unusable settings."""
     heartbeat = configured_heartbeat(config.heartbeat)
     enabled = mirror_source_enabled(config.source)
     worker = worker_settings(config.worker)
@@ -129,7 +129,7 @@ def configured_flow(config: FlowProperties) -> ConfiguredFlow:
 def configured_source(
     connector: Properties, worker_properties: Properties, worker: WorkerSettings
 ) -> ConfiguredSource:
-    """Raises ConfigError with key, value and reason for whatever can't be used."""
+    """Raises ConfigError with key, value and reason for unusable settings."""
     settings = mirror_source_settings(connector)
     note = REPLICATION_POLICY.note(connector)
     if note is not None:
@@ -150,7 +150,7 @@ def configured_source(
 
 
 def _preserving(connector: Properties, config: ConfiguredSource) -> ConfiguredSource:
-    """Without transactions, whose commits take offsets: the log's end is the position (docs/decisions/0006).
+    """Drop transactions, whose commits take offsets: the log's end is the position (docs/decisions/0006).
 
     Raises ConfigError for what does not go together with preserved offsets.
     """
@@ -185,7 +185,7 @@ def _check_preserving(connector: Properties, config: ConfiguredSource) -> None:
 def configured_checkpoint(
     connector: Properties, worker_properties: Properties
 ) -> ConfiguredCheckpoint | None:
-    """None for one that has nothing to do. Raises ConfigError for whatever can't be used."""
+    """Return None for a connector that has nothing to do. Raises ConfigError for unusable settings."""
     settings = mirror_checkpoint_settings(connector)
     if settings is None:
         return None
@@ -203,7 +203,7 @@ def configured_checkpoint(
 
 
 def configured_heartbeat(connector: Properties) -> ConfiguredHeartbeat:
-    """Raises ConfigError with key, value and reason for whatever can't be used."""
+    """Raises ConfigError with key, value and reason for unusable settings."""
     settings = mirror_heartbeat_settings(connector)
     return ConfiguredHeartbeat(
         ConnectorName(connector["name"].strip()),

@@ -46,7 +46,7 @@ def topics_on_target(on: FlowWorker, connector: ConfiguredSource) -> Sequence[To
 
 
 def offset_syncs_topic(on: FlowWorker, connector: ConfiguredSource) -> OwnTopic | None:
-    """None where no offset syncs are emitted."""
+    """Return None where no offset syncs are emitted."""
     settings = connector.settings
     if settings.offset_syncs_topic is None:
         return None

@@ -154,7 +154,7 @@ def _copy_settings(connector: Properties, values: Values, policy: ReplicationPol
 
 
 def _preserved_topics(values: Values) -> tuple[str, ...] | None:
-    """None for none. Raises ConfigError."""
+    """Return the patterns of preserved topics; None for none. Raises ConfigError."""
     if not values.boolean("offsets.preserve"):
         return None
     topics = tuple(values.strings(PRESERVED_TOPICS))
@@ -167,7 +167,7 @@ def _offset_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) -
 
 
 def _reverse_syncs_topic(values: Values, flow: Flow, policy: ReplicationPolicy) -> str | None:
-    """None unless asked for. It is the opposite flow's, of which this one's target is the source."""
+    """Return the opposite flow's topic if `reverse.checkpointing.enabled`, else None."""
     if not values.boolean("reverse.checkpointing.enabled"):
         return None
     return _offset_syncs_topic(values, Flow(flow.target, flow.source), policy)
@@ -180,7 +180,7 @@ def _rate_limits(connector: Properties, values: Values) -> RateLimits:
 
 
 def _topic_rate(connector: Properties, item: str) -> tuple[str, int]:
-    """Of `REGEX=BYTES`; a regex may hold equals signs, a rate does not."""
+    """Parse `REGEX=BYTES`; a regex may hold equals signs, a rate does not."""
     pattern, _, rate = (part.strip(JAVA_WHITESPACE) for part in item.rpartition("="))
     if not pattern or not re.fullmatch(r"[0-9]{1,18}", rate) or int(rate) == 0:
         quoted = connector.quoted(TOPICS_KEY, item)
@@ -207,12 +207,12 @@ def _accounts_interval_s(connector: Properties, values: Values) -> float | None:
 
 
 def _interval_s(connector: Properties, values: Values, job: str) -> float | None:
-    """None turns a job off."""
+    """Return None for a job that is turned off."""
     return _seconds(connector, values, job) if values.boolean(f"{job}.enabled") else None
 
 
 def _seconds(connector: Properties, values: Values, job: str) -> float | None:
-    """None for a negative interval, which turns a job off in Kafka; 0 makes Java's scheduler throw."""
+    """Return None for a negative interval, which turns a job off in Kafka; 0 makes Java's scheduler throw."""
     key = f"{job}.interval.seconds"
     seconds = values.integer(key)
     if seconds < 0:

@@ -1,4 +1,4 @@
-"""Finds out who sends a request and what he may do, and refuses the others.
+"""Authenticates requests and checks what their users may do.
 
 A handler asks `login_of(request.scope)`. Where the API authenticates at all, every path needs a login, but
 those of `rest.open.paths`.
@@ -6,7 +6,7 @@ those of `rest.open.paths`.
 Failed logins are counted by client address and user, so that passwords can't be guessed by trying. Each count
 goes down with time. Where it is full, every login is refused unseen: of the same user from the same address
 after a few failures, of an address after many. Other addresses are not affected: a stranger locks nobody out
-who does not share his address.
+who has another address.
 """
 
 import ipaddress
@@ -30,13 +30,13 @@ logger = logging.getLogger(__name__)
 
 READING: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 PEER_NAME: Final = "peer_name"
-"""In the state of a connection: the distinguished name of the client's certificate, if it sent one."""
+"""The key in a connection's state of the distinguished name of the client's certificate."""
 
 _CHECKED_AGAIN_S: Final = 1.0
 """Within a response that is sent in parts."""
 _LOGIN: Final = "sparkmirror.login"
 _REFUSED: Final = "User cannot access the resource."
-"""As Java's filter says it."""
+"""The text of Java's filter."""
 
 
 class Role(Enum):
@@ -49,13 +49,13 @@ class Role(Enum):
 class User(NamedTuple):
     name: str
     role: Role | None
-    """None: known, and without any right."""
+    """None for a user without any right."""
 
 
 class Login(NamedTuple):
-    """Who sends a request. `user` is None when nobody had to tell.
+    """The user of a request; `user` is None where no login was needed.
 
-    `is_required` tells whether the API authenticates at all; where it doesn't, everybody is an administrator.
+    `is_required` is whether the API authenticates at all; where it doesn't, everybody is an administrator.
     """
 
     user: str | None
@@ -85,12 +85,12 @@ class Scheme:
 
 @dataclass(frozen=True, slots=True)
 class Logins:
-    """What an API accepts. `schemes` are by their names in small letters."""
+    """The logins that an API accepts; `schemes` by their names in lower case."""
 
     schemes: Mapping[str, Scheme]
     open_paths: Collection[str] = ()
     user_of_certificate: Callable[[str], User] | None = None
-    """For a certificate's name, where a certificate alone is a login."""
+    """Returns the user for the name in a certificate; None where a certificate alone is no login."""
 
     @property
     def are_required(self) -> bool:
@@ -98,7 +98,7 @@ class Logins:
 
 
 def login_of(scope: Scope) -> Login:
-    """Of the request with this scope. Each request that reaches a handler has one."""
+    """Return the login of a request; each request that reaches a handler has one."""
     login = scope[_LOGIN]
     assert isinstance(login, Login)
     return login
@@ -227,7 +227,7 @@ class _Count(NamedTuple):
 
 
 class FailedLogins:
-    """For one thread."""
+    """Belongs to one thread."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
@@ -250,7 +250,7 @@ class FailedLogins:
             self._counts.popitem(last=False)
 
     def forget(self, address: str, user: str) -> None:
-        """The user logged in: his failures there were mistakes. Those of the address stay."""
+        """Reset the count of a user who logged in; the count of the address stays."""
         self._counts.pop((_site(address), user), None)
 
     def _failures(self, key: tuple[str, str | None], limit: Limit) -> float:

@@ -1,7 +1,7 @@
 """Checks basic authentication as Connect's BasicAuthSecurityRestExtension does with PropertyFileLoginModule.
 
 The files have a line `user=password` for each user. Java reads each once; here it is read again when it
-changes. In Java an empty file lets everybody in; here it is refused.
+changes. In Java an empty file admits everybody; here it is refused.
 """
 
 import base64
@@ -39,7 +39,7 @@ class PasswordFile:
         self._passwords = _read(path)
 
     def passwords(self) -> Mapping[str, str]:
-        """By user. A file that can't be used any more, perhaps while it is written, counts as it was."""
+        """Return passwords by user. While a changed file can't be read, its previous content counts."""
         version = file_version(self._path)
         if version != self._version:
             self._version = version
@@ -51,7 +51,7 @@ class PasswordFile:
 
 
 class BasicUsers:
-    """A user is known if one of the files has him with this password."""
+    """A login is right if one of the files has this user with this password."""
 
     def __init__(self, files: Sequence[PasswordFile], role_of: Callable[[str], Role]) -> None:
         self._files = tuple(files)

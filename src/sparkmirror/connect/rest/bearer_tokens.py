@@ -23,9 +23,9 @@ from sparkmirror.domain.tls import TlsSettings
 from sparkmirror.security.tls_context import ClientContexts
 
 KEPT_S: Final = 3600.0
-"""As `sasl.oauthbearer.jwks.endpoint.refresh.ms` of a broker."""
+"""The default of a broker's `sasl.oauthbearer.jwks.endpoint.refresh.ms`."""
 RETRY_S: Final = 10.0
-"""Between two fetches for keys that are not there: anybody may send a token with any `kid`."""
+"""The time between two fetches for unknown keys: anybody may send a token with any `kid`."""
 _TIMEOUT: Final = urllib3.Timeout(connect=3.0, read=5.0)
 _BYTES_MAX: Final = 1024 * 1024
 
@@ -33,7 +33,7 @@ Keys = Mapping[str | None, jwt.PyJWK]
 
 
 class PublicKeys:
-    """For one event loop. Keys that can't be fetched again stay as they were, and the log has the reason."""
+    """Belongs to one event loop. Keys that can't be fetched again are kept, and the reason is logged."""
 
     def __init__(self, fetch: Callable[[], Keys], now: Callable[[], float] = time.monotonic) -> None:
         """`fetch` blocks, and raises SparkmirrorError."""
@@ -45,7 +45,7 @@ class PublicKeys:
         self._fetching: asyncio.Task[None] | None = None
 
     async def key(self, key_id: str | None) -> jwt.PyJWK | None:
-        """Without an id: the only key. Waits for a fetch only where the key is not known."""
+        """Return the key with this id, or the only key for None. Waits only to fetch an unknown key."""
         found = self._known(key_id)
         if found is not None and self._now() - self._fetched_at < KEPT_S:
             return found
@@ -110,7 +110,7 @@ def _downloaded(pools: urllib3.PoolManager, url: str) -> bytes:
 
 
 def _keys(content: bytes, option: str) -> Keys:
-    """Those that sign, by id."""
+    """Parse a JWKS; return the keys that sign, by id."""
     try:
         keys = jwt.PyJWKSet.from_dict(json.loads(content)).keys
     except (ValueError, AttributeError, TypeError, jwt.PyJWTError) as error:
@@ -122,7 +122,7 @@ _ALGORITHMS: Final = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "EdDSA"),
 )
-"""Those with a public key: with `none` anybody signs, and with HMAC whoever can verify."""
+"""Algorithms with a public key: with `none` anybody can sign, and with HMAC everybody who can verify."""
 ANY_ROLE: Final = "*"
 
 

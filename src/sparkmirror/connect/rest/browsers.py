@@ -1,8 +1,8 @@
 """Protects and serves browsers: refuses requests of other sites' pages, and adds headers to responses.
 
-The API asks nobody who he is by default, so a page that a user happens to open must not reach it: neither by
-a request to another site (its Origin is checked wherever something may change) nor by a name of its own that
-it lets resolve to this worker's address (DNS rebinding; the Host is checked always).
+The API needs no login by default, so a page that a user happens to open must not reach it: neither by a
+request to another site (the Origin is checked wherever something may change) nor by a name of its own that
+resolves to this worker's address (DNS rebinding; the Host is always checked).
 
 `response.http.headers.config` holds rules, separated by commas: `set X-Frame-Options:DENY`, `add …`; those of
 `setDate …` and `addDate …` take milliseconds from now. A rule with a comma is in double quotes (KIP-577).
@@ -82,7 +82,7 @@ class BrowserRequests:
 
 
 def _name_of(url: str) -> str:
-    """The host of a URL, without a final dot; empty if there is none."""
+    """Return the host of a URL without a final dot; empty for none."""
     try:
         return (urlsplit(url).hostname or "").rstrip(".")
     except ValueError:
@@ -98,7 +98,7 @@ def _is_address(name: str) -> bool:
 
 
 class CrossOrigin(CORSMiddleware):
-    """Lets pages of these origins read responses (`access.control.allow.origin` and `.methods`)."""
+    """Allows pages of these origins to read responses (`access.control.allow.origin` and `.methods`)."""
 
     def __init__(self, app: ASGIApp, origins: JavaPattern, methods: Sequence[str]) -> None:
         super().__init__(
@@ -132,7 +132,7 @@ class ResponseHeaders:
 
 
 def add_safe_headers(headers: MutableHeaders) -> None:
-    """Let a browser take a response for what it is declared to be, and for nothing that runs or is framed.
+    """Forbid browsers to guess the type of a response, to run it and to frame it.
 
     A page that needs more than that has a policy of its own.
     """

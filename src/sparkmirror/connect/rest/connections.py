@@ -19,11 +19,11 @@ class Limits(NamedTuple):
     """The seconds that a client may take, and the number of a listener's connections; more get a 503."""
 
     kept_idle_s: int = 30
-    """Before its next request."""
+    """The time between a response and the next request."""
     request_complete_s: float = 30.0
-    """For the head of a request, beyond the idle time, and for its body."""
+    """The time for the head of a request, beyond the idle time, and the time for its body."""
     response_received_s: float = 120.0
-    """For a response, or for each part of a stream."""
+    """The time in which a client receives a response, or a part of a stream."""
     connections_max: int = 1000
 
 

@@ -85,7 +85,7 @@ class ConnectorsResource:
         return await self._calls.run(lambda: self._all(request, names, expansions))
 
     def _all(self, request: Request, names: Sequence[str], expansions: list[str]) -> Response:
-        """Each is encoded alone: configs may be large, and other threads wait meanwhile."""
+        """Encode each connector by itself: configs may be large, and other threads wait for the encoder."""
         encoded = []
         for name in names:
             try:
@@ -208,7 +208,7 @@ class ConnectorsResource:
         return await self._calls.run(lambda: self._all_tasks(request, name))
 
     def _all_tasks(self, request: Request, name: str) -> Response:
-        """Each has the whole config, and is encoded alone."""
+        """Encode each task by itself, since it has the whole config."""
         configs = [_visible(request, config) for config in self._herder.task_configs(name)]
         encoded = map(json_bytes, responses.task_infos(name, configs))
         return encoded_response(b"[" + b",".join(encoded) + b"]")
@@ -269,7 +269,7 @@ class ConnectorsResource:
         return await self._calls.run_on_leader(request, b"", lambda: json_response(self._herder.plan(name)))
 
     async def _verify(self, request: Request) -> Response:
-        """Likewise. Begins a comparison, whose progress and result `_verification` has."""
+        """Begin a comparison, which Connect has not; `_verification` returns its progress and result."""
         name = request.path_params["connector"]
 
         def verify() -> None:

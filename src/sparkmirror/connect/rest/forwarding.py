@@ -71,7 +71,7 @@ class Forwarder:
         self._pools()
 
     def _pools(self) -> urllib3.PoolManager:
-        """With what the stores are now."""
+        """Open pools with the present content of the stores."""
         context = None if self._tls is None else self._contexts.context_of(self._tls.stores)
         return urllib3.PoolManager(
             ssl_context=context,
@@ -124,8 +124,8 @@ T = TypeVar("T")
 
 _CALLS_MAX: Final = 64
 LEADER_FOUND_S: Final = 10.0
-"""Time for the group to elect a leader, as when its first node has just started: brokers then wait 3 s for
-more members. A Java worker queues requests meanwhile and runs them when it has joined."""
+"""The time to elect a leader: for a new group, brokers wait 3 s for more members. A Java worker queues
+requests until it has joined."""
 _LEADER_POLL_S: Final = 0.1
 _LEADER_GONE: Final = "The leader was lost meanwhile; whether the request was met is not known"
 

@@ -44,7 +44,7 @@ _OPTIONS: Final = Definition(
 
 @dataclass(frozen=True, slots=True)
 class Issuer:
-    """Whose tokens are taken, and where its keys are."""
+    """The issuer of accepted tokens, and where its keys are."""
 
     url: str
     rules: TokenRules
@@ -107,7 +107,7 @@ def _role_of(admins: frozenset[str] | None, user: str) -> Role:
 
 
 def _password_files(worker: Properties, values: Values, environment: Mapping[str, str]) -> tuple[Path, ...]:
-    """Those of the login modules of the JAAS file."""
+    """Return the files that the login modules of the JAAS file name."""
     named = values[JAAS_FILE] or _of_kafka_opts(environment)
     if not named:
         reason = (

@@ -1,4 +1,4 @@
-"""Carries out what the pages' forms ask for, by the REST API's own calls and with its rights."""
+"""Runs the actions of the pages' forms by the REST API's own calls and with its rights."""
 
 import json
 from collections.abc import Callable

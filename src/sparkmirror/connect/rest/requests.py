@@ -17,12 +17,12 @@ from sparkmirror.connect.rest.responses import bad_request
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset, TargetState
 
 BODY_BYTES_MAX: Final = 1024 * 1024
-"""As much as a record of a config topic may have; about 6,000 offsets."""
+"""The limit of a record in a config topic; about 6,000 offsets."""
 CONFIG_KEYS_MAX: Final = 2000
-"""Several times as many as there are options."""
+"""Several times the number of options."""
 
 VALUES_MAX: Final = 50_000
-"""More than 6,000 offsets have. Other threads wait while a body is decoded."""
+"""More than in 6,000 offsets. Other threads wait while a body is decoded."""
 
 _STATES: Final = {state.name: state for state in TargetState}
 _NULL_VALUE: Final = "Null value can not be supplied as the configuration value."
@@ -139,7 +139,7 @@ def _parsed(body: bytes, **numbers: Any) -> object:
 
 
 def _require_few_values(text: str) -> None:
-    """Each value is the first of a list or object, or is preceded by a comma; strings have none."""
+    """Count values before decoding: each begins a list or object, or follows a comma outside of strings."""
     outside_strings = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
     if sum(map(outside_strings.count, ",[{")) > VALUES_MAX:
         raise ValueError(f"it has more than {VALUES_MAX} values")

@@ -28,7 +28,7 @@ def json_response(content: object, status: HTTPStatus = HTTPStatus.OK) -> Respon
 
 
 def encoded_response(content: bytes, status: HTTPStatus = HTTPStatus.OK) -> Response:
-    """Of JSON as `json_bytes` returns it."""
+    """Respond with JSON from `json_bytes`."""
     return Response(content, status, media_type=_JSON)
 
 
@@ -37,7 +37,7 @@ def empty_response(status: HTTPStatus) -> Response:
 
 
 def json_bytes(content: object) -> bytes:
-    """Without spaces. Half a surrogate pair, which Java may have stored, is a question mark, as in Java."""
+    """Encode without spaces. Half a surrogate pair, which Java may have stored, becomes `?`, as in Java."""
     return _encoded(content).encode("utf-8", "replace")
 
 

@@ -72,10 +72,10 @@ class Advertised(NamedTuple):
 class RestSettings:
     listeners: tuple[Listener, ...] = (Listener(HTTP, "", 8083),)
     admin_listeners: tuple[Listener, ...] | None = None
-    """None: `listeners` serve `/admin`; empty: `/admin` is not served."""
+    """None if `listeners` serve `/admin`; empty if `/admin` is not served."""
     advertised: Advertised = field(default_factory=Advertised)
     tls: RestTls | None = None
-    """For listeners and for requests to other workers; None without https."""
+    """TLS of listeners and of requests to other workers; None without https."""
     admin_tls: RestTls | None = None
     allowed_origins: JavaPattern | None = None
     allowed_methods: tuple[str, ...] = ()
@@ -89,12 +89,12 @@ class RestSettings:
 
     @property
     def pages_may_act(self) -> bool:
-        """Whether the pages change connectors: for administrators, or for whoever uses this machine."""
+        """Whether the pages change connectors: for administrators, or for all users of this machine."""
         return self.logins.are_required or self.ui_actions
 
     @property
     def open_listeners(self) -> tuple[Listener, ...]:
-        """Those that everybody uses who reaches this machine, without a login."""
+        """The listeners that everybody who reaches this machine can use without a login."""
         if self.logins.are_required:
             return ()
         served = [(self.listeners, self.tls), (self.admin_listeners or (), self.admin_tls)]
@@ -228,14 +228,14 @@ _OPEN = frozenset({"", "PLAINTEXT"})
 
 
 def exposure(worker: Properties, rest: RestSettings) -> str | None:
-    """What is open, and what to set; None where nothing is, or where Kafka is as open."""
+    """Return a warning with the open listeners and the remedy; None if none is open, or Kafka is open too."""
     protocol = worker.get("security.protocol", "").strip().upper()
     if protocol in _OPEN or not rest.open_listeners:
         return None
     listeners = ", ".join(map(str, rest.open_listeners))
     remedy = f"{HOW_TO_AUTHENTICATE[0].upper()}{HOW_TO_AUTHENTICATE[1:]}"
     return (
-        f"Kafka asks for {protocol}, but the REST API at {listeners} is open: whoever reaches it changes"
-        f" what is mirrored, with this worker's rights. {remedy}. Or listen on this"
+        f"Kafka asks for {protocol}, but the REST API at {listeners} is open: everybody who reaches it can"
+        f" change what is mirrored, with this worker's rights. {remedy}. Or listen on this"
         " machine only: listeners=http://localhost:8083"
     )

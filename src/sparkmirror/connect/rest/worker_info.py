@@ -101,7 +101,7 @@ def openapi() -> dict[str, Any]:
 
 @cache
 def _policy_of(page: str) -> str:
-    """Lets the page use its own style and script, and ask this API."""
+    """Return a policy that allows the page its own style and script, and requests to this API."""
     allowed = [f"{CONTENT_POLICY}; connect-src 'self'"]
     for tag in ("style", "script"):
         (text,) = re.findall(rf"<{tag}>(.*?)</{tag}>", page, re.DOTALL)

@@ -81,7 +81,7 @@ class ConfigTopic:
     def put_connector(
         self, name: str, config: ConnectorConfig, target_state: TargetState | None = None
     ) -> None:
-        """None as `target_state` keeps the present one; a new connector is RUNNING then."""
+        """Write a config. `target_state` None keeps the present state, and is RUNNING for a new connector."""
         states = [] if target_state is None else [target_state_record(name, target_state)]
         self._put("writing connector configuration to Kafka", [*states, connector_record(name, config)])
 

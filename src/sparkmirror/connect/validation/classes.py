@@ -73,7 +73,7 @@ _EFFECTS: Final[Mapping[str, str]] = {
 
 
 def converter_class(text: str) -> str | None:
-    """The class that a name stands for: itself, or that without package, or without "Converter" too."""
+    """Return the class for a name: the class itself, or it without package, or without "Converter" too."""
     for known in (BYTE_ARRAY_CONVERTER, *_EFFECTS):
         simple = without_package(known)
         short = simple.removesuffix("HeaderConverter").removesuffix("Converter")

@@ -57,7 +57,7 @@ def validate(
 
 
 def validate_given(plugin_in_path: str | None, given: Given, worker: Properties) -> Infos:
-    """Likewise, of a config whose placeholders were resolved before."""
+    """Validate a config whose placeholders have been resolved."""
     _check_path(plugin_in_path, given.written(_CLASS))
     connector = _connector(given)
     name = given.shown(_CLASS)
