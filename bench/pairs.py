@@ -19,11 +19,10 @@ from bench.workloads import PARTITIONS
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
 from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.settings.source import preserves_offsets
-from sparkmirror.storage.attempts import attempts_topic
-from sparkmirror.storage.progress import progress_topic
 
 _PRODUCER = f"{TARGET_ALIAS}.producer"
 AT_LEAST_ONCE = {f"{_PRODUCER}.enable.idempotence": "false"}
@@ -76,7 +75,11 @@ def planned(
     target_topic = mirroring.target_topic(topic)
     try:
         source = flow.flow.source
-        for state in (flow.worker.offset_topic.name, progress_topic(source), attempts_topic(source)):
+        for state in (
+            flow.worker.offset_topic.name,
+            StateTopic.PROGRESS.of(source),
+            StateTopic.ATTEMPTS.of(source),
+        ):
             bed.target.topics.create(state, 1, {"cleanup.policy": "compact"})
         bed.target.topics.create(target_topic, partitions)
         yield _plan(flow, topic, target_topic, partitions)

@@ -34,8 +34,7 @@ from bench.sides import Mirroring, Side, properties
 from bench.version_task import Mark
 from bench.workloads import BY_NAME, DATA_PREFIX, IN_TRANSACTIONS, PARTITIONS, Workload
 from sparkmirror.domain.ids import Alias
-from sparkmirror.storage.attempts import attempts_topic
-from sparkmirror.storage.progress import progress_topic
+from sparkmirror.domain.state_topics import StateTopic
 
 _HERE: Final = Path(__file__).parents[1]
 _BATCH_BYTES: Final = 128 << 10
@@ -223,7 +222,11 @@ def prepare(bed: Bed, version: Version, alias: str, topics: Sequence[str], parti
     added = {"offsets.preserve": "true"} if version.is_preserved else {}
     file.write_text(properties(mirroring, Side.OURS, added))
     source = Alias(alias)
-    for state in (f"mm2-offsets.{alias}.internal", progress_topic(source), attempts_topic(source)):
+    for state in (
+        f"mm2-offsets.{alias}.internal",
+        StateTopic.PROGRESS.of(source),
+        StateTopic.ATTEMPTS.of(source),
+    ):
         bed.target.topics.create(state, 1, {"cleanup.policy": "compact"})
     for topic in topics:
         bed.target.topics.create(mirroring.target_topic(topic), partitions)

@@ -15,8 +15,8 @@ from sparkmirror.copy.copy_loop import FENCED_PAUSE_S, CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
-from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, ProgressReader
 from tests.support.any_cluster import AnyCluster
@@ -40,7 +40,7 @@ POSITIONS: Final = f"contract.positions.{_PROCESS}"
 PROGRESS: Final = f"contract.progress.{_PROCESS}"
 ATTEMPTS: Final = f"contract.attempts.{_PROCESS}"
 SYNCS: Final = f"contract.offset-syncs.{_PROCESS}"
-DEAD_LETTERS: Final = dead_letters_topic(SOURCE)
+DEAD_LETTERS: Final = StateTopic.DEAD_LETTERS.of(SOURCE)
 STOP_TIMEOUT_S: Final = 10.0
 WAIT_S: Final = 20.0
 

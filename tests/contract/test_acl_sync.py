@@ -31,6 +31,7 @@ from sparkmirror.domain.acls import (
     ResourceType,
 )
 from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin
@@ -41,7 +42,7 @@ from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.storage.synced_acls import read_claims, synced_acls_topic
+from sparkmirror.storage.synced_acls import read_claims
 from sparkmirror.storage.topic_creation import (
     ensure_topics,
 )
@@ -92,7 +93,7 @@ class SyncedFlow:
         (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
         self._flow = configured_flow(config)
         self.admins = self.opened()
-        claims = synced_acls_topic(self.settings.flow.source)
+        claims = StateTopic.ACLS.of(self.settings.flow.source)
         own = topics_on_target(self._flow, self.connector)
         ensure_topics(self.admins.target, [topic for topic in own if topic.name == claims])
 
@@ -117,7 +118,7 @@ class SyncedFlow:
         return AccountSync(self.settings, self.admins, log)
 
     def claims(self) -> Mapping[AclBinding, Claim]:
-        topic = synced_acls_topic(self.settings.flow.source)
+        topic = StateTopic.ACLS.of(self.settings.flow.source)
         return read_claims(self.connector.target_admin, topic, self.connector.name)
 
     def await_source(self, expected: set[AclBinding]) -> None:

@@ -13,6 +13,7 @@ from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan, Trans
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnLoop
+from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
 from sparkmirror.groups.offset_resolver import Budget, OffsetResolver, Wanted
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.offsets.translation import Place, SyncHistory
@@ -20,7 +21,7 @@ from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position, position_record, read_positions
-from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC, WriterDirectory
+from sparkmirror.storage.producer_id_topic import WriterDirectory
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 from sparkmirror.verify.range_comparison import Sides, verify_range
 from sparkmirror.verify.range_planning import MirroredPartition, plan_ranges

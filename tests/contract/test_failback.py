@@ -19,6 +19,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, Flow, TopicPartition
+from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.migrate.migrations_log import MigrationsLog
@@ -32,7 +33,6 @@ from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.failbacks import Failback, failback_record
 from sparkmirror.storage.positions import position_key
-from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from sparkmirror.storage.progress import ProgressReader
 from sparkmirror.storage.promotions import read_promotions
 from sparkmirror.verify.flow_partitions import flow_partitions

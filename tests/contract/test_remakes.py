@@ -18,6 +18,7 @@ from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.incidents import OnTopicRecreated, Reactions
 from sparkmirror.domain.preserving import OnGap, Preserving
+from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC, StateTopic
 from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.migrate.promote.promotion import Wanted
 from sparkmirror.migrate.remake.remake import Accepted, TopicRemaking
@@ -27,8 +28,6 @@ from sparkmirror.migrate.steps import Step, StepState, are_done
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import read_migrations
-from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
-from sparkmirror.storage.progress import progress_topic
 from tests.contract.copying import CONNECTOR, POSITIONS, SOURCE, Bench, running
 from tests.support.broker_data import (
     append,
@@ -67,7 +66,7 @@ Placed = list[tuple[int, bytes | None]]
 @pytest.fixture(scope="module")
 def bench(real_bench: Bench) -> Bench:
     ensure_compacted_topic(real_bench.source.bootstrap_servers, SYNCS)
-    for name in (PRODUCER_IDS_TOPIC, progress_topic(SOURCE)):
+    for name in (PRODUCER_IDS_TOPIC, StateTopic.PROGRESS.of(SOURCE)):
         ensure_compacted_topic(real_bench.target.bootstrap_servers, name)
     return real_bench
 
@@ -104,7 +103,7 @@ def plan_of(bench: Bench, topic: str, *, preserves: bool) -> TaskPlan:
         plan = replace(plan, settings=replace(plan.settings, reactions=reactions))
     partitions = [replace(each, target_topic=topic, preserves_offsets=preserves) for each in plan.partitions]
     syncs = OffsetSyncPlan(connection(bench.source, alias=SOURCE), SYNCS, lag_max=0)
-    state = replace(plan.state, progress_topic=progress_topic(SOURCE))
+    state = replace(plan.state, progress_topic=StateTopic.PROGRESS.of(SOURCE))
     return replace(
         plan, partitions=tuple(partitions), offset_syncs=syncs, state=state, names_show_origin=False
     )

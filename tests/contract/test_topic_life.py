@@ -12,17 +12,17 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, configured_flow
-from sparkmirror.settings.source import remote_topic
+from sparkmirror.settings.topic_selection import remote_topic
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync, read_missed
 from sparkmirror.setup.topic_deletes import DeleteTopic
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.positions import Position, position_record
-from sparkmirror.storage.progress import progress_topic
 from sparkmirror.storage.topic_creation import (
     COMPACTED,
     ensure_topics,
@@ -121,7 +121,7 @@ class SyncedFlow:
 
     @property
     def missed(self) -> set[str]:
-        topic = progress_topic(self.settings.flow.source)
+        topic = StateTopic.PROGRESS.of(self.settings.flow.source)
         return set(read_missed(self.settings.worker_client, topic, self.connector.name))
 
 
@@ -151,7 +151,7 @@ def synced_flow(
     settings = configured_flow(config)
     assert settings.source is not None
     admins = FlowAdmins(settings.flow, settings.source)
-    own = [settings.worker.offset_topic.name, progress_topic(settings.flow.source)]
+    own = [settings.worker.offset_topic.name, StateTopic.PROGRESS.of(settings.flow.source)]
     flow = SyncedFlow(settings, settings.source, admins)
     try:
         ensure_topics(admins.target, [TopicCreation(name, 1, 1, COMPACTED) for name in own])

@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.storage.progress import progress_topic
+from sparkmirror.domain.state_topics import StateTopic
 from tests.faults.numbered import COMPACTED, NUMBERED, NUMBERED_PARTITIONS, OLD, key_of
 from tests.support.topic_reader import TopicReader
 
@@ -192,7 +192,7 @@ def _cause(
 
 def _notices(target: LocalCluster, alias: str) -> Iterator[Notice]:
     """All that progress records have ever told of these topics."""
-    with TopicReader(target.bootstrap_servers, progress_topic(Alias(alias))) as reader:
+    with TopicReader(target.bootstrap_servers, StateTopic.PROGRESS.of(Alias(alias))) as reader:
         for message in reader.read(0):
             match json.loads(message.key() or b"[]"):
                 case ["progress", _, str(topic), int(number)] if topic in NUMBERED:

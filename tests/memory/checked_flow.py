@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.log_records import Headers, LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId
 from sparkmirror.domain.ids import Flow, TopicPartition
-from sparkmirror.storage.dead_letters import dead_letters_topic
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
 from sparkmirror.storage.positions import parse_source_position_value
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse
@@ -75,7 +75,7 @@ class CheckedFlow:
         """
         self._letters: list[set[tuple[int, int]]] = [set() for _ in range(partitions)]
         self._copied: dict[int, tuple[PartitionLog, int, list[int]]] = {}
-        self.letters_topic = dead_letters_topic(ends.flow.source)
+        self.letters_topic = StateTopic.DEAD_LETTERS.of(ends.flow.source)
         ends.source.create(SYNCS)
         ends.target.create(POSITIONS, POSITION_PARTITIONS, _COMPACTED)
         ends.target.create(ATTEMPTS, 1, _COMPACTED)

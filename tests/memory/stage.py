@@ -11,8 +11,8 @@ from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan,
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, Reactions
+from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
 from sparkmirror.settings.source import CopySettings
-from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
 from tests.memory.checked_flow import ATTEMPTS, POSITIONS, PROGRESS, SYNCS, CheckedFlow, Ends
 from tests.memory.cluster import MemoryCluster
 from tests.memory.ledger import Due

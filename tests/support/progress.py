@@ -7,7 +7,8 @@ from typing import Final
 from sparkmirror.cli.commands.demo.watch import has_reached
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.storage.progress import PartitionProgress, ProgressReader, progress_topic
+from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.storage.progress import PartitionProgress, ProgressReader
 from tests.support.broker_data import end_offsets, topics
 from tests.support.connections import connection
 from tests.support.waiting import await_value
@@ -20,7 +21,7 @@ class Progress:
     """Follows one source's progress topic on the target. Made when the mirror has created it."""
 
     def __init__(self, target: LocalCluster, alias: str) -> None:
-        topic = progress_topic(Alias(alias))
+        topic = StateTopic.PROGRESS.of(Alias(alias))
         await_value(lambda: topic in topics(target), CATCH_UP_TIMEOUT_S, lambda: f"{topic} is not there")
         self._reader = ProgressReader(connection(target), topic)
         self._reader.catch_up()

@@ -7,7 +7,7 @@ on a target as `flows.properties` says, of the configs only those that were set 
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,8 @@ GOLDEN: Final = Path(__file__).parents[1] / "golden" / "setup"
 FLOWS: Final = ("plain", "src", "excl", "id", "sep")
 """The aliases of the one source; each flow has other settings."""
 TARGET: Final = "T"
+DEPARTURES: Final = frozenset({"plain.plain.heartbeats", "sep_north.checkpoints.internal"})
+"""Copies that only Java makes: of a copy on its own source, and of a mirror's state (docs/decisions/0013)."""
 SET: Final = "DYNAMIC_TOPIC_CONFIG"
 """The source of a config that was set on the topic itself."""
 
@@ -50,6 +52,11 @@ class Setup:
             for name, topic in self.topics.items()
         }
         return Setup(topics, self.acls)
+
+    def without(self, names: Collection[str]) -> "Setup":
+        """Leave topics and their ACLs out."""
+        topics = {name: topic for name, topic in self.topics.items() if name not in names}
+        return Setup(topics, frozenset(acl for acl in self.acls if acl[2] not in names))
 
     def difference(self, other: "Setup") -> str:
         """Describe the differences."""

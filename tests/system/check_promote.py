@@ -17,15 +17,10 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, ConnectorName
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.storage.attempts import owner_of
-from sparkmirror.storage.promotions import (
-    Promotion,
-    Stage,
-    migrations_topic,
-    parse_promotion,
-    read_promotions,
-)
+from sparkmirror.storage.promotions import Promotion, Stage, parse_promotion, read_promotions
 from tests.support.broker_data import append, create_topic, topics
 from tests.support.connections import connection
 from tests.support.mirror import COMMAND, Mirror, running_mirror
@@ -92,7 +87,7 @@ def kill(mirror: Mirror) -> None:
 def killed_at(stage: Stage, command: list[str], target: LocalCluster) -> Stage:
     """Kill the command as soon as it has recorded the stage; the stage that is recorded then."""
     seen: set[Stage] = set()
-    tail = TopicTail(connection(target), migrations_topic(Alias("old")))
+    tail = TopicTail(connection(target), StateTopic.MIGRATIONS.of(Alias("old")))
 
     def has_come() -> bool:
         parsed = filter(None, map(parse_promotion, tail.poll(0.1)))

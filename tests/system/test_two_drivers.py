@@ -11,7 +11,8 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.storage.progress import JobEpoch, ProgressReader, progress_topic
+from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.storage.progress import JobEpoch, ProgressReader
 from tests.support.broker_data import create_topic, keyed
 from tests.support.connections import connection
 from tests.support.mirror import Mirror, running_mirror
@@ -49,7 +50,7 @@ def drivers(
 
 
 def newest_job(target: LocalCluster) -> JobEpoch:
-    with closing(ProgressReader(connection(target), progress_topic(Alias(ALIAS)))) as reader:
+    with closing(ProgressReader(connection(target), StateTopic.PROGRESS.of(Alias(ALIAS)))) as reader:
         reader.catch_up()
         return reader.job_epochs[ConnectorName("MirrorSourceConnector")]
 

@@ -16,8 +16,9 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail
-from sparkmirror.storage.events import events_topic, parse_event
+from sparkmirror.storage.events import parse_event
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.verified import Verified as Compared
 from sparkmirror.storage.verified import verified_of
@@ -45,7 +46,7 @@ from tests.system.prepared_mirror import (
     write,
 )
 
-EVENTS: Final = events_topic(SOURCE)
+EVENTS: Final = StateTopic.EVENTS.of(SOURCE)
 Edit = Callable[[list[Rec]], list[Rec]]
 
 

@@ -26,6 +26,7 @@ from sparkmirror.config.providers import configured_providers, resolved
 from sparkmirror.config.worker_options import MIRROR_MAKER
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.state_topics import StateTopic
 
 SPARK_PREFIX: Final = "spark."
 BYTE_ARRAY_CONVERTER: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
@@ -56,6 +57,8 @@ class FlowProperties:
     source: Properties
     checkpoint: Properties
     heartbeat: Properties
+    state_topics: frozenset[str] = frozenset()
+    """The topics in which the workers of all flows of the file store their state."""
 
 
 class MirrorMakerConfig:
@@ -173,7 +176,12 @@ class MirrorMakerConfig:
             source=self.resolve(self.connector_properties(flow, SOURCE_CONNECTOR)),
             checkpoint=self.resolve(self.connector_properties(flow, CHECKPOINT_CONNECTOR)),
             heartbeat=self.resolve(self.connector_properties(flow, HEARTBEAT_CONNECTOR)),
+            state_topics=self._state_topics(),
         )
+
+    def _state_topics(self) -> frozenset[str]:
+        workers = map(self.worker_properties, self.running())
+        return frozenset(worker[key].strip() for worker in workers for key in _STATE_TOPICS)
 
     def _check_targets(self, only_targets: Collection[str]) -> None:
         for target in only_targets:
@@ -181,6 +189,9 @@ class MirrorMakerConfig:
                 raise ConfigError(
                     "--clusters", target, f"is not one of clusters = {', '.join(self.clusters)}"
                 )
+
+
+_STATE_TOPICS: Final = ("offset.storage.topic", "config.storage.topic", "status.storage.topic")
 
 
 def _parse_boolean(text: str) -> bool:
@@ -207,9 +218,9 @@ def worker_defaults(flow: Flow) -> dict[str, str]:
     return {
         "client.id": str(flow),
         "group.id": f"{flow.source}-mm2",
-        "offset.storage.topic": f"mm2-offsets.{flow.source}.internal",
-        "status.storage.topic": f"mm2-status.{flow.source}.internal",
-        "config.storage.topic": f"mm2-configs.{flow.source}.internal",
+        "offset.storage.topic": StateTopic.OFFSETS.of(flow.source),
+        "status.storage.topic": StateTopic.STATUS.of(flow.source),
+        "config.storage.topic": StateTopic.CONFIGS.of(flow.source),
         "key.converter": BYTE_ARRAY_CONVERTER,
         "value.converter": BYTE_ARRAY_CONVERTER,
         "header.converter": BYTE_ARRAY_CONVERTER,

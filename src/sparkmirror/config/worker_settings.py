@@ -47,6 +47,11 @@ class WorkerSettings:
     standby_session: bool = True
     """Whether a node starts Spark before it leads, as in dedicated mode."""
 
+    @property
+    def state_topics(self) -> frozenset[str]:
+        """The names of Connect's three topics."""
+        return frozenset((self.config_topic.name, self.offset_topic.name, self.status_topic.name))
+
     def group(self, *, spreads: bool = False) -> GroupOptions:
         """The settings of the group that the worker's nodes form."""
         return GroupOptions(

@@ -9,6 +9,7 @@ from contextlib import closing
 
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.wire.error_codes import (
     BAD_BATCH,
@@ -17,7 +18,7 @@ from sparkmirror.kafka.wire.error_codes import (
     MESSAGE_TOO_LARGE,
     RECORD_LIST_TOO_LARGE,
 )
-from sparkmirror.storage.dead_letters import DeadLetter, dead_letters_topic
+from sparkmirror.storage.dead_letters import DeadLetter
 
 _LIMIT = "raise max.message.bytes of {topic} on {cluster}"
 _FIXES = {
@@ -50,4 +51,4 @@ def write_dead_letters(plan: TaskPlan, letters: Iterable[DeadLetter]) -> None:
     records = [letter.to_record() for letter in letters]
     if records:
         with closing(TopicWriter(plan.state.connection)) as writer:
-            writer.write(dead_letters_topic(plan.flow.source), records)
+            writer.write(StateTopic.DEAD_LETTERS.of(plan.flow.source), records)

@@ -16,7 +16,7 @@ from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.settings.checkpoint import came_back, counterpart
 from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredFlow
-from sparkmirror.settings.source import why_not
+from sparkmirror.settings.topic_selection import why_not
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 
 

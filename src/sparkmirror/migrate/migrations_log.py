@@ -9,11 +9,11 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.config.admin_plugins import AdminPlugins
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.status.flow_access import FlowAccess
-from sparkmirror.storage.promotions import migrations_topic
 
 _CONFIGS: Final = {"cleanup.policy": "compact"}
 
@@ -35,7 +35,7 @@ class MigrationsLog:
 
     @property
     def topic(self) -> str:
-        return migrations_topic(self.flow.source)
+        return StateTopic.MIGRATIONS.of(self.flow.source)
 
     def ensure(self) -> None:
         with closing(Admin(self.target)) as admin:

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
@@ -34,7 +35,7 @@ from sparkmirror.status.cluster_watch import ClusterWatch
 from sparkmirror.status.topic_histories import EventHistory, MigrationHistory
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.events import EventKind
-from sparkmirror.storage.progress import ProgressReader, progress_topic
+from sparkmirror.storage.progress import ProgressReader
 
 _TASK_INDEX: Final = "task.index"
 _NO_FAILURES: Mapping[int, str] = {}
@@ -104,7 +105,7 @@ class SourceRun:
         self._events = EventLog(on.flow, connector.name, on.worker_client)
         self.limits = RateLimitUpdates(on, connector, self._events.note)
         self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
-        reader = ProgressReader(on.worker_client, progress_topic(on.flow.source))
+        reader = ProgressReader(on.worker_client, StateTopic.PROGRESS.of(on.flow.source))
         self._history = EventHistory(on.flow, on.worker_client)
         owner = owner_of(on.worker.offset_topic.name, connector.name)
         self._migrations = MigrationHistory(on.flow, on.worker_client, owner)

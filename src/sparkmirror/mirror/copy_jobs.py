@@ -30,6 +30,7 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.quantities import counted
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 from sparkmirror.kafka.transactions.transaction_runs import fence
 from sparkmirror.mirror.reassignment import Running
@@ -37,8 +38,7 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.spark.session import Session
-from sparkmirror.storage.attempts import attempts_topic
-from sparkmirror.storage.progress import Driver, JobEpoch, parse, progress_topic
+from sparkmirror.storage.progress import Driver, JobEpoch, parse
 
 _RECALL_TIMEOUT_S = 30.0
 _ANNOUNCE_STOP_TIMEOUT_S = 1.5
@@ -106,8 +106,8 @@ def _state_plan(on: FlowWorker, *, fences: bool) -> StatePlan:
     return StatePlan(
         on.worker_client,
         on.worker.offset_topic.name,
-        progress_topic(source),
-        attempts_topic(source) if fences else None,
+        StateTopic.PROGRESS.of(source),
+        StateTopic.ATTEMPTS.of(source) if fences else None,
     )
 
 
@@ -150,7 +150,7 @@ class CopyJobs:
         """Spark's slots for the tasks, when Spark was asked last; None before."""
         self._limits = limits
         self._log = flow_log(__name__, on.flow, connector.name)
-        self._topic = progress_topic(on.flow.source)
+        self._topic = StateTopic.PROGRESS.of(on.flow.source)
         self._writer = TopicWriter(on.worker_client)
         self._driver = Driver(socket.gethostname(), os.getpid(), time.time())
         self._is_recalled = False

@@ -11,10 +11,11 @@ from typing import Final
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, Flow
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
-from sparkmirror.storage.events import Event, EventKind, events_topic
+from sparkmirror.storage.events import Event, EventKind
 
 _WAITING_MAX: Final = 1000
 _TEXT_MAX: Final = 2000
@@ -43,7 +44,7 @@ class EventLog:
         """`write` replaces the writer; it raises SparkmirrorError for what can't be written."""
         self._log = flow_log(__name__, flow, connector)
         self._connector = connector
-        self._topic = events_topic(flow.source)
+        self._topic = StateTopic.EVENTS.of(flow.source)
         self._node = f"{socket.gethostname()}:{os.getpid()}"
         self._clock = clock
         writer = TopicWriter(settings)

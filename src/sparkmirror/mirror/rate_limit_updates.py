@@ -4,13 +4,14 @@ import threading
 from collections.abc import Iterable
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.events import EventKind, Note, no_note
-from sparkmirror.storage.progress import FlowLimits, progress_topic
+from sparkmirror.storage.progress import FlowLimits
 
 _CHECK_INTERVAL_S = 0.5
 _WRITE_TIMEOUT_S = 2.0
@@ -28,7 +29,7 @@ class RateLimitUpdates:
         """`note` gets the events."""
         self._note = note
         self._client = on.worker_client
-        self._topic = progress_topic(on.flow.source)
+        self._topic = StateTopic.PROGRESS.of(on.flow.source)
         self._connector = connector.name
         self._log = flow_log(__name__, on.flow, connector.name)
         self._lock = threading.Lock()

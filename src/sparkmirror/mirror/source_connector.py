@@ -9,6 +9,7 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.domain.incidents import unfenced
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.reassignment import (
@@ -36,8 +37,7 @@ from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_watch import SparkWatch
-from sparkmirror.storage.attempts import attempts_topic, missing_topic
-from sparkmirror.storage.progress import progress_topic
+from sparkmirror.storage.attempts import missing_topic
 from sparkmirror.storage.promotions import Promotions
 from sparkmirror.storage.topic_creation import (
     NOT_TRIED,
@@ -96,7 +96,7 @@ class SourceConnector:
         self._settings = replace(connector.settings, topic_filter=self._promoted.filter)
         self._copy_jobs = CopyJobs(on, connector, session, slots_of, limits)
         self._reassignment = Reassignment(
-            on.worker_client, progress_topic(on.flow.source), connector.name, policy
+            on.worker_client, StateTopic.PROGRESS.of(on.flow.source), connector.name, policy
         )
         self._spark_watch = SparkWatch(self._log)
         self._other_slots_since: float | None = None
@@ -206,7 +206,7 @@ class SourceConnector:
         own = topics_on_target(self._on, self._connector)
         before = self._created
         self._created = ensure_topics(admins.target, own, admins.writes, before=before)
-        if attempts_topic(self._on.flow.source) not in before.denied & self._created.denied:
+        if StateTopic.ATTEMPTS.of(self._on.flow.source) not in before.denied & self._created.denied:
             self._copy_jobs.fences = self._has_attempts_topic(admins.target, self._created.missing)
         positions = self._on.worker.offset_topic.name
         require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
@@ -222,7 +222,7 @@ class SourceConnector:
 
     def _has_attempts_topic(self, target: Admin, made: Collection[str]) -> bool:
         """Return whether the attempts topic exists. A topic just created is not known to every broker yet."""
-        topic = attempts_topic(self._on.flow.source)
+        topic = StateTopic.ATTEMPTS.of(self._on.flow.source)
         if topic not in made or topic in target.await_partitions({topic: 1}, _ATTEMPTS_TIMEOUT_S):
             require_compacted(target, "topic of attempts", topic, "records of who writes a partition")
             return True

@@ -6,14 +6,13 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.acls import PatternType
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.kafka.wire import fetch, produce
 from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.settings.source import preserves_offsets
-from sparkmirror.storage.attempts import attempts_topic
-from sparkmirror.storage.promotions import migrations_topic
 from sparkmirror.storage.topic_creation import (
     OwnTopic,
 )
@@ -73,7 +72,7 @@ def _old_broker(cluster: Alias, address: str, api: _Api, offered: ApiRange | Non
 
 def missing_rights(survey: FlowSurvey) -> Iterator[Finding]:
     wanted = dict.fromkeys(_wanted_rights(survey))
-    fencing = {FENCING_IDS, attempts_topic(survey.settings.flow.source)}
+    fencing = {FENCING_IDS, StateTopic.ATTEMPTS.of(survey.settings.flow.source)}
     optional = {FENCING_IDS, *(own.creation.name for own in survey.own if not own.is_needed)}
     for cluster, right in wanted:
         side = survey.side(cluster)
@@ -123,7 +122,7 @@ def _of_preserved(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
     for remote in preserved:
         yield survey.target.alias, Need.DELETE_RECORDS.of(remote)
     if preserved:
-        yield survey.target.alias, Need.READ_TOPIC.of(migrations_topic(survey.settings.flow.source))
+        yield survey.target.alias, Need.READ_TOPIC.of(StateTopic.MIGRATIONS.of(survey.settings.flow.source))
 
 
 def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:

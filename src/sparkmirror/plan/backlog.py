@@ -9,12 +9,13 @@ from typing import Final
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets, log_sizes
 from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse, progress_topic
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +76,7 @@ def stored_positions(
 
 def reports(on: FlowWorker, connector: ConfiguredSource) -> Sequence[PartitionProgress]:
     """Read the tasks' progress records that are retained, in order. Raises KafkaError."""
-    topic = progress_topic(on.flow.source)
+    topic = StateTopic.PROGRESS.of(on.flow.source)
     records: list[object] = unless_missing(lambda: list(map(parse, read_topic(on.worker_client, topic))), [])
     return [
         report

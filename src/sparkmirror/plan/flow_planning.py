@@ -10,6 +10,7 @@ from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.cluster_survey import survey
@@ -41,6 +42,7 @@ from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, FlowWorker
 from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic, own_topics
 from sparkmirror.settings.source import MirrorSourceSettings, preserves_offsets
+from sparkmirror.settings.topic_selection import refusal
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
@@ -50,11 +52,9 @@ from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
-from sparkmirror.setup.topic_rules import first_refusal
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.attempts import fencing_id, owner_of
 from sparkmirror.storage.progress import PartitionProgress
-from sparkmirror.storage.promotions import migrations_topic
 from sparkmirror.storage.topic_creation import (
     OwnTopic,
 )
@@ -287,9 +287,9 @@ class _Planning:
 
     def _skipped(self, topics: Topics) -> Iterable[Skipped]:
         for topic in sorted(topics.source):
-            refusal = first_refusal(self._settings, topic)
-            if refusal is not None:
-                yield Skipped(topic, refusal.rule, refusal.why)
+            refused = refusal(self._settings, topic)
+            if refused is not None:
+                yield Skipped(topic, refused.rule, refused.why)
 
     # validation by brokers
 
@@ -372,7 +372,7 @@ def survey_flow(
     at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
     at_target = {remote for _, remote in asked} | _names(own, flow.target)
     if settings.preserved_topics is not None:
-        at_target.add(migrations_topic(flow.source))
+        at_target.add(StateTopic.MIGRATIONS.of(flow.source))
     prefix, ids = _transactional_ids(on, connector, topics)
     return FlowSurvey(
         settings,

@@ -7,6 +7,7 @@ from dataclasses import replace
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.periodic.flow_log import flow_log
@@ -16,16 +17,15 @@ from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_planning import survey_flow
 from sparkmirror.plan.plan_findings import findings
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
-from sparkmirror.settings.source import remote_topic
+from sparkmirror.settings.topic_selection import remote_topic, verdicts
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_plan import config_differences
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_explanation import ConfigDifference, MirroredPartition, TopicFacts
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics
-from sparkmirror.setup.topic_rules import verdicts
 from sparkmirror.setup.topic_sync import Topics
 from sparkmirror.storage.positions import Position
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 
 
 def topic_facts(settings: ConfiguredFlow, connector: ConfiguredSource, topic: str) -> TopicFacts:
@@ -123,7 +123,7 @@ class _Asking:
             return {}
 
     def _reports(self) -> Mapping[TopicPartition, PartitionProgress]:
-        topic = progress_topic(self._flow.flow.source)
+        topic = StateTopic.PROGRESS.of(self._flow.flow.source)
         with closing(ProgressReader(self._flow.worker_client, topic)) as reader:
             try:
                 reader.catch_up()

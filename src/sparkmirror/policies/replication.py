@@ -3,6 +3,7 @@
 The classes behave as Kafka 4.3's of the same names, KIP-1074's rules for internal topics included.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -164,17 +165,23 @@ def _looks_like_heartbeat(topic: str) -> bool:
 
 def is_cycle(policy: ReplicationPolicy, topic: str, target_alias: str) -> bool:
     """Whether a topic's name shows that it came from, or through, the target cluster."""
-    seen: set[str] = set()  # a policy may name a topic as its own upstream, directly or in a round
-    upstream: str | None = topic
-    while upstream is not None and upstream not in seen:
-        seen.add(upstream)
-        source = policy.topic_source(upstream)
+    for here in trail(policy, topic):
+        source = policy.topic_source(here)
         if source is None:
             return False
         if source == target_alias:
             return True
-        upstream = policy.upstream_topic(upstream)
     return False
+
+
+def trail(policy: ReplicationPolicy, topic: str) -> Iterator[str]:
+    """Yield a topic's name here, and on each cluster that it came through by its name, the nearest first."""
+    seen: set[str] = set()  # a policy may name a topic as its own upstream, directly or in a round
+    here: str | None = topic
+    while here is not None and here not in seen:
+        seen.add(here)
+        yield here
+        here = policy.upstream_topic(here)
 
 
 NO_HOPS = -1

@@ -111,11 +111,15 @@ def configured_flow(config: FlowProperties) -> ConfiguredFlow:
     heartbeat = configured_heartbeat(config.heartbeat)
     enabled = mirror_source_enabled(config.source)
     worker = worker_settings(config.worker)
+    source = configured_source(config.source, config.worker, worker) if enabled else None
+    if source is not None:
+        known = source.settings.state_topics | config.state_topics
+        source = replace(source, settings=replace(source.settings, state_topics=known))
     return ConfiguredFlow(
         flow=config.flow,
         worker=worker,
         worker_client=client_layers.worker_client(config.worker, "offsets"),
-        source=configured_source(config.source, config.worker, worker) if enabled else None,
+        source=source,
         checkpoint=configured_checkpoint(config.checkpoint, config.worker),
         heartbeat=heartbeat,
         checkpoint_off=mirror_checkpoint_off(config.checkpoint),
@@ -130,7 +134,7 @@ def configured_source(
     connector: Properties, worker_properties: Properties, worker: WorkerSettings
 ) -> ConfiguredSource:
     """Raises ConfigError with key, value and reason for unusable settings."""
-    settings = mirror_source_settings(connector)
+    settings = replace(mirror_source_settings(connector), state_topics=worker.state_topics)
     note = REPLICATION_POLICY.note(connector)
     if note is not None:
         _log.info("%s: %s", settings.flow, note)

@@ -5,6 +5,7 @@ from typing import Final
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import OnBadBatch
+from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC, StateTopic
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.settings.configured import (
     ConfiguredCheckpoint,
@@ -12,13 +13,7 @@ from sparkmirror.settings.configured import (
     ConfiguredSource,
     FlowWorker,
 )
-from sparkmirror.storage.attempts import attempts_topic
-from sparkmirror.storage.dead_letters import dead_letters_topic
 from sparkmirror.storage.events import CONFIGS as EVENTS
-from sparkmirror.storage.events import events_topic
-from sparkmirror.storage.producer_id_topic import PRODUCER_IDS_TOPIC
-from sparkmirror.storage.progress import progress_topic
-from sparkmirror.storage.synced_acls import synced_acls_topic
 from sparkmirror.storage.topic_creation import COMPACTED, OwnTopic
 
 _SEGMENT_BYTES: Final = "16777216"
@@ -32,14 +27,14 @@ def topics_on_target(on: FlowWorker, connector: ConfiguredSource) -> Sequence[To
     small = {"segment.bytes": _SEGMENT_BYTES}
     topics = [
         TopicCreation(positions.name, positions.partitions, replicas, {**small, **dict(positions.configs)}),
-        TopicCreation(progress_topic(source), 1, replicas, {**small, **COMPACTED}),
-        TopicCreation(attempts_topic(source), 1, replicas, {**small, **COMPACTED}),
-        TopicCreation(events_topic(source), 1, replicas, EVENTS),
+        TopicCreation(StateTopic.PROGRESS.of(source), 1, replicas, {**small, **COMPACTED}),
+        TopicCreation(StateTopic.ATTEMPTS.of(source), 1, replicas, {**small, **COMPACTED}),
+        TopicCreation(StateTopic.EVENTS.of(source), 1, replicas, EVENTS),
     ]
     if connector.settings.copying.reactions.on_bad_batch is OnBadBatch.SKIP:
-        topics.append(TopicCreation(dead_letters_topic(source), 1, replicas, COMPACTED))
+        topics.append(TopicCreation(StateTopic.DEAD_LETTERS.of(source), 1, replicas, COMPACTED))
     if connector.settings.sync_acls_delete:
-        topics.append(TopicCreation(synced_acls_topic(source), 1, replicas, COMPACTED))
+        topics.append(TopicCreation(StateTopic.ACLS.of(source), 1, replicas, COMPACTED))
     if not connector.settings.names_show_origin:
         topics.append(TopicCreation(PRODUCER_IDS_TOPIC, 1, replicas, COMPACTED))
     return topics
@@ -72,7 +67,7 @@ def own_topics(flow: FlowWorker, source: ConfiguredSource) -> Sequence[OwnTopic]
     setting = "offset.storage.replication.factor"
     syncs = offset_syncs_topic(flow, source)
     alias = flow.flow.source
-    spared, unread = (attempts_topic(alias), events_topic(alias)), events_topic(alias)
+    spared, unread = (StateTopic.ATTEMPTS.of(alias), StateTopic.EVENTS.of(alias)), StateTopic.EVENTS.of(alias)
     on_target = [
         OwnTopic(
             flow.flow.target,

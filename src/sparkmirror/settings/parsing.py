@@ -39,6 +39,7 @@ from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
 from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.settings.source import PRESERVED_TOPICS, CopySettings, MirrorSourceSettings
 
+_SAMPLE_TOPICS: Final = ("topic", "orders.eu")
 _NOT_YET: Final = ("transforms", "predicates", "offsets.storage.topic")
 
 
@@ -47,6 +48,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
     values = _parsed(connector, MIRROR_SOURCE | OWN_SOURCE)
     check_mirror_source(connector)
     flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
+    _check_names(connector, flow.source, policy)
     offset_syncs_topic = _offset_syncs_topic(values, flow, policy)
     others = partial(
         MirrorSourceSettings,
@@ -134,6 +136,21 @@ def _parsed(connector: Properties, definition: Definition) -> Values:
 
 def _flow(values: Values) -> Flow:
     return Flow(Alias(values.string("source.cluster.alias")), Alias(values.string("target.cluster.alias")))
+
+
+def _check_names(connector: Properties, source: Alias, policy: ReplicationPolicy) -> None:
+    """Raises ConfigError where names of copies don't show their source: copies would be mirrored again."""
+    for topic in _SAMPLE_TOPICS:
+        remote = policy.format_remote_topic(source, topic)
+        origin = policy.topic_source(remote)
+        if remote != topic and origin != source:
+            taken_for = "of no cluster" if origin is None else f"of the cluster '{origin}'"
+            raise connector.error(
+                "source.cluster.alias",
+                f"'{source}' can't be told by the names of its copies: {topic} is called {remote}, which the "
+                f"replication policy takes for a topic {taken_for}. Choose an alias without "
+                "replication.policy.separator in it, or a policy whose topic_source returns the alias",
+            )
 
 
 def _are_syncs_on_source(values: Values) -> bool:

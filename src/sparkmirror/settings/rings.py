@@ -14,7 +14,8 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.policies.filters import DefaultTopicFilter
-from sparkmirror.settings.source import MirrorSourceSettings, remote_topic, should_replicate
+from sparkmirror.settings.source import MirrorSourceSettings
+from sparkmirror.settings.topic_selection import remote_topic, should_replicate
 
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ANYTHING: Final = re.compile(r"(\.|\[[^\]]*\]|\\[dDwWsS])[*+?]?")

@@ -18,7 +18,7 @@ from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.filters import TopicFilter
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
-from sparkmirror.policies.replication import ReplicationPolicy, is_cycle
+from sparkmirror.policies.replication import ReplicationPolicy
 
 PRESERVED_TOPICS: Final = "offsets.preserve.topics"
 
@@ -86,6 +86,8 @@ class MirrorSourceSettings:
     """The interval for quotas and users; None when neither is synced."""
     preserved_topics: tuple[str, ...] | None = None
     """Regexes of the topics whose offsets are preserved; None for no topic."""
+    state_topics: frozenset[str] = frozenset()
+    """The names of state topics that were configured: Connect's three, of each worker that is known."""
 
     @property
     def preserves_all(self) -> bool:
@@ -96,28 +98,6 @@ class MirrorSourceSettings:
     def names_show_origin(self) -> bool:
         """Whether the opposite flow sees by names what it must not mirror back."""
         return names_show_origin(self.policy, self.flow.source)
-
-
-def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:
-    """Whether a topic of the source cluster is mirrored."""
-    return why_not(settings, topic) is None
-
-
-def why_not(settings: MirrorSourceSettings, topic: str) -> str | None:
-    """The reason why a topic of the source cluster is not mirrored; None if it is.
-
-    Heartbeats need no filter's consent unless `heartbeats.replication.enabled` is false (KIP-1089);
-    internal topics and cycles are never mirrored.
-    """
-    policy = settings.policy
-    is_wanted_heartbeat = settings.heartbeats_replication and policy.is_heartbeats_topic(topic)
-    if not is_wanted_heartbeat and not settings.topic_filter.should_replicate(topic):
-        return "the topic filter does not select it"
-    if policy.is_internal_topic(topic):
-        return "it is an internal topic"
-    if is_cycle(policy, topic, settings.flow.target):
-        return f"by its name it came from {settings.flow.target}, the target"
-    return None
 
 
 def preserves_offsets(settings: MirrorSourceSettings) -> Callable[[str], bool]:
@@ -137,8 +117,3 @@ def stops_behind_others(settings: MirrorSourceSettings) -> Callable[[str], bool]
     if settings.copying.preserving.goes_on_translated:
         return lambda _: False
     return preserves_offsets(settings)
-
-
-def remote_topic(settings: MirrorSourceSettings, topic: str) -> str:
-    """The name that a source topic has on the target."""
-    return settings.policy.format_remote_topic(settings.flow.source, topic)

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from sparkmirror.domain.acls import AclBinding, Claim, SyncAcls
-from sparkmirror.settings.source import MirrorSourceSettings, remote_topic, should_replicate
+from sparkmirror.settings.source import MirrorSourceSettings
+from sparkmirror.settings.topic_selection import remote_topic, should_replicate
 from sparkmirror.setup.acl_rules import EVERYTHING, Selection, TargetAcls, all_target_acls, target_acls
 
 

@@ -6,6 +6,7 @@ from typing import Final
 
 from sparkmirror.domain.acls import AclBinding, Claim, ResourceType, SyncAcls
 from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.wire import error_codes
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
@@ -13,7 +14,7 @@ from sparkmirror.policies.admin_writes import AclResults
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.storage.synced_acls import claim_record, read_claims, synced_acls_topic
+from sparkmirror.storage.synced_acls import claim_record, read_claims
 
 _PROBLEMS_MAX: Final = 10
 """The most problems that are logged; without a right, every one of thousands of ACLs is refused."""
@@ -73,7 +74,7 @@ class AclSync:
             return None
         connector = self._admins.connector
         return read_claims(
-            connector.target_admin, synced_acls_topic(self._settings.flow.source), connector.name
+            connector.target_admin, StateTopic.ACLS.of(self._settings.flow.source), connector.name
         )
 
     def _store_claims(self, claims: Mapping[AclBinding, Claim | None]) -> None:
@@ -83,7 +84,7 @@ class AclSync:
         connector = self._admins.connector
         records = [claim_record(connector.name, binding, claim) for binding, claim in claims.items()]
         with closing(TopicWriter(connector.target_admin)) as writer:
-            writer.write(synced_acls_topic(self._settings.flow.source), records)
+            writer.write(StateTopic.ACLS.of(self._settings.flow.source), records)
 
 
 def _done(results: AclResults) -> Sequence[AclBinding]:

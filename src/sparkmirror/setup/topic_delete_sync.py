@@ -10,12 +10,14 @@ from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.topics import ListedTopic, TopicListing
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.wire.error_codes import TOPIC_AUTHORIZATION_FAILED, UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
-from sparkmirror.settings.source import TopicDeletes, remote_topic, should_replicate
+from sparkmirror.settings.source import TopicDeletes
+from sparkmirror.settings.topic_selection import remote_topic, should_replicate
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_deletes import (
     NAMES_KEPT,
@@ -32,7 +34,6 @@ from sparkmirror.setup.topic_deletes import (
 from sparkmirror.setup.topic_plan import TopicNote
 from sparkmirror.storage.owned_records import read_owned
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_all_positions
-from sparkmirror.storage.progress import progress_topic
 
 _CHECKS_IN_GRACE = 10
 """The fewest checks of a missing topic within the grace period."""
@@ -140,7 +141,7 @@ class TopicDeleteSync:
 
     def _missed(self, target: TopicListing) -> Mapping[str, Missed]:
         if self._stored is None:
-            topic = progress_topic(self._on.flow.source)
+            topic = StateTopic.PROGRESS.of(self._on.flow.source)
             is_there = topic in target.topics
             self._stored = (
                 read_missed(self._on.worker_client, topic, self._connector.name) if is_there else {}
@@ -160,7 +161,7 @@ class TopicDeleteSync:
         news = [missed_record(name, topic, one) for topic, one in missed.items() if stored.get(topic) != one]
         news += [missed_record(name, topic, None) for topic in stored if topic not in missed]
         if news:
-            self._writer.write(progress_topic(self._on.flow.source), news)
+            self._writer.write(StateTopic.PROGRESS.of(self._on.flow.source), news)
         self._stored = dict(missed)
 
     def _delete(self, due: Collection[DeleteTopic]) -> None:

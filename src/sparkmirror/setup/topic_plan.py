@@ -14,13 +14,8 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.topics import ConfigEntry
 from sparkmirror.policies.config_filter import creation_configs
-from sparkmirror.settings.source import (
-    MirrorSourceSettings,
-    TopicDeletes,
-    preserves_offsets,
-    remote_topic,
-    should_replicate,
-)
+from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes, preserves_offsets
+from sparkmirror.settings.topic_selection import remote_topic, should_replicate
 from sparkmirror.setup.topic_deletes import DeleteTopic
 
 _TOPIC_NAME_MAX: Final = 249

@@ -11,6 +11,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import list_offsets
 from sparkmirror.kafka.data.partition_reader import PartitionReader
@@ -21,7 +22,7 @@ from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.positions import Position, StoredPositions, read_stored_positions
-from sparkmirror.storage.progress import PartitionState, ProgressReader, progress_topic
+from sparkmirror.storage.progress import PartitionState, ProgressReader
 
 _READ_TIMEOUT_S = 60.0
 _SEARCHED_MAX = 1000
@@ -128,7 +129,7 @@ class FlowOffsets:
     def errors(self) -> Mapping[TopicPartition, str]:
         """The mirror's own error for each partition that it can't copy; Java's mirror reports none."""
         access = self._access
-        with closing(ProgressReader(access.positions, progress_topic(access.flow.source))) as reader:
+        with closing(ProgressReader(access.positions, StateTopic.PROGRESS.of(access.flow.source))) as reader:
             try:
                 reader.catch_up()
             except KafkaError:

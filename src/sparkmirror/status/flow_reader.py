@@ -13,6 +13,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.latency import EMPTY
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST
 from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.wire.error_codes import unless_missing
@@ -22,7 +23,7 @@ from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
 from sparkmirror.status.last_heartbeat import LastHeartbeat
 from sparkmirror.status.mirrored_partitions import mirrored_partitions
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader, progress_topic
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 from sparkmirror.storage.promotions import Promotions
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
@@ -42,7 +43,7 @@ class FlowReader:
         self._offsets = FlowOffsets(access)
         self._promotions = access.promotions_reader()
         self._heartbeat = LastHeartbeat(access)
-        self._progress = ProgressReader(access.positions, progress_topic(access.flow.source))
+        self._progress = ProgressReader(access.positions, StateTopic.PROGRESS.of(access.flow.source))
 
     def close(self) -> None:
         with ExitStack() as stack:

@@ -11,13 +11,13 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.metrics.looks import EventsLook, MigrationsLook
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
-from sparkmirror.storage.events import Event, events_topic, parse_event
+from sparkmirror.storage.events import Event, parse_event
 from sparkmirror.storage.migrations import migrations_of
-from sparkmirror.storage.promotions import migrations_topic
 from sparkmirror.storage.verified import Verified, verified_of
 
 _EVENTS_KEPT: Final = 500
@@ -96,7 +96,9 @@ class EventHistory(_TopicHistory[EventsLook]):
         clock: Clock | None = None,
     ) -> None:
         """`poll` replaces the reader."""
-        super().__init__("events", 1.0, TopicTail(settings, events_topic(flow.source)), EventsLook(), flow)
+        super().__init__(
+            "events", 1.0, TopicTail(settings, StateTopic.EVENTS.of(flow.source)), EventsLook(), flow
+        )
         self._poll, self._clock = poll or self._poll, clock or self._clock
         self._is_asked = False
         self._read_at: float | None = None
@@ -139,7 +141,7 @@ class MigrationHistory(_TopicHistory[MigrationsLook]):
         clock: Clock | None = None,
     ) -> None:
         """`owner` is that of attempts. `poll` replaces the reader."""
-        tail = TopicTail(settings, migrations_topic(flow.source))
+        tail = TopicTail(settings, StateTopic.MIGRATIONS.of(flow.source))
         super().__init__("migrations", 2.0, tail, MigrationsLook(), flow)
         self._poll, self._clock = poll or self._poll, clock or self._clock
         self._owner = owner

@@ -28,19 +28,15 @@ from sparkmirror.domain.ids import (
     encode_topic_id,
 )
 from sparkmirror.domain.rights import Need, how_to_grant
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicReader
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
 
 
-def attempts_topic(source: Alias) -> str:
-    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
-    return f"mm2-attempts.{source}.internal"
-
-
 def missing_topic(source: Alias, target: ConnectionSettings) -> AuthorizationError:
     """Why attempts can't be recorded without their topic, which the driver creates unless that is denied."""
-    topic = attempts_topic(source)
+    topic = StateTopic.ATTEMPTS.of(source)
     grant = how_to_grant(Need.CREATE_TOPIC.of(topic), target)
     return AuthorizationError(
         f"{topic} does not exist: create it with one partition and cleanup.policy=compact, or let the mirror "

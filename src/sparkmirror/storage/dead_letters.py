@@ -7,12 +7,7 @@ source may still have the data. Compacted, with a key for each batch: one that i
 from dataclasses import dataclass
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
-from sparkmirror.domain.ids import Alias, TopicPartition
-
-
-def dead_letters_topic(source: Alias) -> str:
-    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
-    return f"mm2-dead-letters.{source}.internal"
+from sparkmirror.domain.ids import TopicPartition
 
 
 @dataclass(frozen=True, slots=True)

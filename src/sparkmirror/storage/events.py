@@ -10,7 +10,6 @@ from enum import Enum
 from typing import Any, Final, Protocol
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
-from sparkmirror.domain.ids import Alias
 
 CONFIGS: Final[Mapping[str, str]] = {
     "cleanup.policy": "delete",
@@ -18,11 +17,6 @@ CONFIGS: Final[Mapping[str, str]] = {
     "retention.bytes": str(64 << 20),
     "segment.bytes": str(16 << 20),
 }
-
-
-def events_topic(source: Alias) -> str:
-    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
-    return f"mm2-events.{source}.internal"
 
 
 class EventKind(Enum):

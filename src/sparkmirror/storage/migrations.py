@@ -7,11 +7,12 @@ from typing import NamedTuple
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, GroupId, LogIdentity, TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.storage.failbacks import Failbacks, parse_failback
 from sparkmirror.storage.owned_records import newest_of
-from sparkmirror.storage.promotions import Promotions, migrations_topic, parse_promotion
+from sparkmirror.storage.promotions import Promotions, parse_promotion
 from sparkmirror.storage.remakes import Remake, parse_remake
 from sparkmirror.storage.written_offsets import WrittenOffset, parse_written
 
@@ -69,7 +70,7 @@ def migrations_of(records: Collection[LogRecord], owner: str) -> Migrations:
 
 def read_migrations(settings: ConnectionSettings, source: Alias, owner: str) -> Migrations:
     """Read migrations; none before the first one. Blocks. Raises KafkaError."""
-    topic = migrations_topic(source)
+    topic = StateTopic.MIGRATIONS.of(source)
     return unless_missing(lambda: migrations_of(list(read_topic(settings, topic)), owner), Migrations())
 
 

@@ -19,6 +19,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
 from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, require_offsets
@@ -26,9 +27,6 @@ from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
-
-PRODUCER_IDS_TOPIC: Final = "mm2-producer-ids.internal"
-"""Named so that MM2's filters leave it alone (KIP-1074)."""
 
 _PARTITION: Final = TopicPartition(PRODUCER_IDS_TOPIC, 0)
 _EMPTY_RESPONSES_MAX: Final = 10

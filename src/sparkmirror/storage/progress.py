@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
+from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import RateLimits
@@ -25,11 +25,6 @@ _GENERATION = "generation"
 _LIMITS = "limits"
 _TASK = "task"
 _ORDER_KEYS = (b'["generation",', b'["limits",')
-
-
-def progress_topic(source: Alias) -> str:
-    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
-    return f"mm2-progress.{source}.internal"
 
 
 class PartitionState(Enum):

@@ -14,6 +14,7 @@ from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, FencedError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition, decode_topic_id, encode_topic_id
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, unless_missing
 from sparkmirror.storage.owned_records import read_owned
@@ -21,11 +22,6 @@ from sparkmirror.storage.owned_records import read_owned
 _KIND: Final = "promotion"
 _ABSENT: Final = -1
 _NAMED_MAX: Final = 3
-
-
-def migrations_topic(source: Alias) -> str:
-    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
-    return f"mm2-migrations.{source}.internal"
 
 
 def migration_key(kind: str, owner: str, topic: str) -> bytes:
@@ -151,7 +147,7 @@ def parse_promotion_value(value: object) -> Promotion:
 
 def read_promotions(settings: ConnectionSettings, source: Alias, owner: str) -> Promotions:
     """Read the promotions of one connector; none before the first migration. Blocks. Raises KafkaError."""
-    topic = migrations_topic(source)
+    topic = StateTopic.MIGRATIONS.of(source)
     return unless_missing(lambda: read_owned(settings, topic, owner, parse_promotion), {})
 
 
@@ -193,7 +189,7 @@ class PromotionsReader:
         return self._found
 
     def _read_end(self) -> int:
-        partition = TopicPartition(migrations_topic(self._source), 0)
+        partition = TopicPartition(StateTopic.MIGRATIONS.of(self._source), 0)
         end = list_offsets(ConsumerSettings(self._settings), [partition], LATEST)[partition]
         if isinstance(end, SparkmirrorError):
             if end.code == UNKNOWN_TOPIC_OR_PARTITION:

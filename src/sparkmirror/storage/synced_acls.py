@@ -11,14 +11,9 @@ from collections.abc import Mapping
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, Claim, PatternType, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.ids import Alias, ConnectorName
+from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.storage.owned_records import read_owned
-
-
-def synced_acls_topic(source: Alias) -> str:
-    """Named like Connect's own topics in dedicated mode, so that MM2's filters leave it alone (KIP-1074)."""
-    return f"mm2-acls.{source}.internal"
 
 
 def claim_record(connector: ConnectorName, binding: AclBinding, claim: Claim | None) -> LogRecord:

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
-from sparkmirror.storage.events import events_topic
 from sparkmirror.storage.verified import verified_events
 from sparkmirror.verify.flow_partitions import FlowPartitions, flow_partitions
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan
@@ -147,4 +147,4 @@ def keep_verdict(on: FlowWorker, connector: str, verdict: FlowVerdict, at: float
     events = verified_events(verified(verdict, at), in_words(verdict), connector, node)
     with closing(TopicWriter(on.worker_client)) as writer:
         records = [event.to_record() for event in events]
-        writer.write(events_topic(on.flow.source), records, timeout_s=_KEEP_TIMEOUT_S)
+        writer.write(StateTopic.EVENTS.of(on.flow.source), records, timeout_s=_KEEP_TIMEOUT_S)

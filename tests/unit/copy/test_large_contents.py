@@ -13,9 +13,9 @@ from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, IncidentKind, OnBadBatch
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.partition_queue import PartitionQueue
 from sparkmirror.settings.source import CopySettings
-from sparkmirror.storage.dead_letters import dead_letters_topic
 from tests.memory.committed import decoded
 from tests.memory.ledger import Due
 from tests.memory.stage import REMOTE, TOPIC, RunningTask, Shape, Stage
@@ -33,7 +33,7 @@ def stage() -> Stage:
     """The source stamps append time and the target does not: every batch must be opened."""
     stage = Stage(random.Random(1), Shape(partitions=2, source_brokers=1, target_brokers=1))
     stage.source.topics[TOPIC].config["message.timestamp.type"] = "LogAppendTime"
-    stage.target.create(dead_letters_topic(stage.plan().flow.source))
+    stage.target.create(StateTopic.DEAD_LETTERS.of(stage.plan().flow.source))
     return stage
 
 

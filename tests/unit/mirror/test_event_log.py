@@ -9,9 +9,10 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.mirror.event_log import EventLog
 from sparkmirror.policies.replication import DefaultReplicationPolicy
-from sparkmirror.storage.events import Event, EventKind, events_topic, parse_event
+from sparkmirror.storage.events import Event, EventKind, parse_event
 
 FLOW = Flow(Alias("a"), Alias("b"))
 
@@ -51,7 +52,7 @@ def test_an_event_survives_its_topic() -> None:
 
 
 def test_the_topic_is_one_that_is_not_mirrored() -> None:
-    assert DefaultReplicationPolicy().is_internal_topic(events_topic(FLOW.source))
+    assert DefaultReplicationPolicy().is_internal_topic(StateTopic.EVENTS.of(FLOW.source))
 
 
 def test_what_can_not_be_written_waits_and_is_said_once(caplog: pytest.LogCaptureFixture) -> None:

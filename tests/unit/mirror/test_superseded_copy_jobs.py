@@ -12,12 +12,13 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SupersededError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.policies.rate_limits import NO_LIMITS
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
-from sparkmirror.storage.progress import Driver, JobEpoch, parse, progress_topic
+from sparkmirror.storage.progress import Driver, JobEpoch, parse
 from tests.memory.client_run import client_run
 
 PROPERTIES = {
@@ -35,7 +36,7 @@ def flow() -> Iterator[ConfiguredFlow]:
     settings = configured_flow(config)
     with client_run() as run:
         target = run.cluster("B")
-        target.create(progress_topic(settings.flow.source))
+        target.create(StateTopic.PROGRESS.of(settings.flow.source))
         yield replace(settings, worker_client=run.connection(target))
 
 
@@ -56,11 +57,11 @@ def new_process(flow: ConfiguredFlow) -> Iterator[Callable[[], CopyJobs]]:
 
 def write(flow: ConfiguredFlow, job_epoch: JobEpoch) -> None:
     with closing(TopicWriter(flow.worker_client)) as writer:
-        writer.write(progress_topic(flow.flow.source), [job_epoch.to_record()])
+        writer.write(StateTopic.PROGRESS.of(flow.flow.source), [job_epoch.to_record()])
 
 
 def announced(flow: ConfiguredFlow) -> list[JobEpoch]:
-    records = read_topic(flow.worker_client, progress_topic(flow.flow.source))
+    records = read_topic(flow.worker_client, StateTopic.PROGRESS.of(flow.flow.source))
     return [found for found in map(parse, records) if isinstance(found, JobEpoch)]
 
 

@@ -139,3 +139,23 @@ def test_preserved_offsets_need_no_transactions(caplog: pytest.LogCaptureFixture
     assert preserving.writes_producer_ids
     (said,) = caplog.messages
     assert said.startswith("A->B: offsets.preserve copies each record exactly once without transactions")
+
+
+def test_all_topics_of_workers_are_state_topics_of_every_flow() -> None:
+    """Workers of a file store their state on the source of the opposite flow."""
+    more = {
+        "A->B.enabled": "true",
+        "B->A.enabled": "true",
+        "offset.storage.topic": "positions",
+        "A.status.storage.topic": "status-of-a",
+    }
+    of_workers = {
+        "positions",
+        "status-of-a",
+        "mm2-status.A.internal",
+        "mm2-configs.A.internal",
+        "mm2-configs.B.internal",
+    }
+    for flow in settings(**more).values():
+        assert flow.source is not None
+        assert flow.source.settings.state_topics == of_workers

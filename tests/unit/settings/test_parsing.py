@@ -1,4 +1,5 @@
 import re
+from collections.abc import Mapping
 from enum import Enum
 
 import pytest
@@ -324,3 +325,43 @@ def test_why_there_is_no_checkpoint_connector(key: str, value: str, why: str) ->
     assert mirror_checkpoint_off(told) == why
     assert mirror_checkpoint_settings(told) is None
     assert mirror_checkpoint_off(Properties(CONNECTOR)) is None
+
+
+class Marked(DefaultReplicationPolicy):
+    """Puts the alias behind a topic's name, and does not read it there."""
+
+    def __init__(self, _properties: Mapping[str, str]) -> None:
+        super().__init__()
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return f"{topic}--{source_alias}"
+
+
+@pytest.mark.parametrize(
+    ("given", "taken_for"),
+    [
+        ({"source.cluster.alias": "dc.east"}, "topic is called dc.east.topic, which the replication policy"),
+        ({"source.cluster.alias": "dc.east"}, "takes for a topic of the cluster 'dc'"),
+        ({"source.cluster.alias": "a__b", "replication.policy.separator": "__"}, "of the cluster 'a'"),
+        ({"source.cluster.alias": "east", "replication.policy.separator": ""}, "of the cluster 'e'"),
+        ({"replication.policy.class": f"{__name__}:Marked"}, "topic--A, which the replication policy takes"),
+    ],
+)
+def test_an_alias_that_copies_do_not_show_is_refused(given: dict[str, str], taken_for: str) -> None:
+    """Each refresh would mirror the copies of the one before."""
+    with pytest.raises(ConfigError, match=re.escape(taken_for)) as caught:
+        source(**given)
+    assert caught.value.key == "source.cluster.alias"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"source.cluster.alias": "dc.east", "replication.policy.separator": "_"},
+        {"source.cluster.alias": "dc.east", "replication.policy.class": MIRROR + "IdentityReplicationPolicy"},
+        {"source.cluster.alias": "", "replication.policy.separator": ""},
+        {"source.cluster.alias": "e", "replication.policy.separator": ""},
+    ],
+)
+def test_an_alias_that_copies_show_or_do_not_have_is_taken(given: dict[str, str]) -> None:
+    assert source(**given).flow.source == given["source.cluster.alias"]

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.storage.progress import (
     Driver,
@@ -18,7 +19,6 @@ from sparkmirror.storage.progress import (
     PartitionState,
     parse,
     parse_order,
-    progress_topic,
 )
 
 SOURCE = ConnectorName("MirrorSourceConnector")
@@ -169,4 +169,4 @@ def test_anything_else_is_nothing(record: LogRecord) -> None:
 
 def test_the_topic_is_named_like_connect_s_own() -> None:
     """MM2's DefaultReplicationPolicy leaves `mm2-….internal` alone, whatever the separator (KIP-1074)."""
-    assert progress_topic(Alias("us-west")) == "mm2-progress.us-west.internal"
+    assert StateTopic.PROGRESS.of(Alias("us-west")) == "mm2-progress.us-west.internal"

@@ -2,11 +2,11 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.storage.promotions import (
     Parting,
     Promotion,
     Stage,
-    migrations_topic,
     parse_promotion,
     promoted,
     promotion_record,
@@ -54,7 +54,7 @@ def test_it_shares_a_topic_with_written_offsets() -> None:
 
 
 def test_the_topic_is_named_as_no_mirror_copies() -> None:
-    assert migrations_topic(Alias("us-west")) == "mm2-migrations.us-west.internal"
+    assert StateTopic.MIGRATIONS.of(Alias("us-west")) == "mm2-migrations.us-west.internal"
 
 
 def test_partitions_of_promoted_topics_may_not_be_written() -> None:

@@ -14,7 +14,8 @@ from sparkmirror.domain.acls import (
     ResourceType,
 )
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.storage.synced_acls import claim_record, parse_claim, synced_acls_topic
+from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.storage.synced_acls import claim_record, parse_claim
 
 CONNECTOR = ConnectorName("größe")
 BINDINGS = st.builds(
@@ -71,4 +72,4 @@ def test_what_is_none_of_ours_is_left_out(record: LogRecord) -> None:
 
 
 def test_the_topic_is_named_as_no_mirror_copies() -> None:
-    assert synced_acls_topic(Alias("us-west")) == "mm2-acls.us-west.internal"
+    assert StateTopic.ACLS.of(Alias("us-west")) == "mm2-acls.us-west.internal"

@@ -15,9 +15,10 @@ from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.settings.configured import MirroringFlow
-from sparkmirror.storage.events import Event, events_topic, parse_event
+from sparkmirror.storage.events import Event, parse_event
 
 _READ_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.5
@@ -78,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _tail(flow: MirroringFlow) -> TopicTail:
     settings = flow.settings
-    return TopicTail(settings.worker_client, events_topic(settings.flow.source))
+    return TopicTail(settings.worker_client, StateTopic.EVENTS.of(settings.flow.source))
 
 
 def _events(records: Iterable[LogRecord]) -> list[Event]:

@@ -25,7 +25,7 @@ from sparkmirror.migrate.moves.group_move_steps import (
 )
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.wire_records import Checkpoint
-from sparkmirror.settings.source import why_not
+from sparkmirror.settings.topic_selection import why_not
 from sparkmirror.status.flow_access import CheckpointAccess, FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader

@@ -23,7 +23,8 @@ from sparkmirror.migrate.promote.failback_steps import FailbackRollback, Partiti
 from sparkmirror.migrate.promote.log_comparison import Differences, Parted
 from sparkmirror.migrate.promote.parted_logs import KeptAside, LogSpan, PartedLogs
 from sparkmirror.migrate.promote.promotion import Refused, Wanted
-from sparkmirror.settings.source import preserves_offsets, remote_topic, why_not
+from sparkmirror.settings.source import preserves_offsets
+from sparkmirror.settings.topic_selection import remote_topic, why_not
 from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import existing_offsets

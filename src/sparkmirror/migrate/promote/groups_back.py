@@ -13,7 +13,7 @@ from sparkmirror.migrate.remake.remake_steps import GroupPlace
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.periodic.flow_log import flow_log
-from sparkmirror.settings.source import remote_topic
+from sparkmirror.settings.topic_selection import remote_topic
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader, RunSync
 

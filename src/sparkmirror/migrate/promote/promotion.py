@@ -26,7 +26,8 @@ from sparkmirror.migrate.promote.last_fence import LastFence
 from sparkmirror.migrate.promote.promoted_groups import PromotedGroups
 from sparkmirror.migrate.promote.promotion_steps import Ends, PromotionRollback, TopicsPromotion
 from sparkmirror.policies.java_regex import compile_list
-from sparkmirror.settings.source import preserves_offsets, remote_topic, should_replicate
+from sparkmirror.settings.source import preserves_offsets
+from sparkmirror.settings.topic_selection import remote_topic, should_replicate
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, with_records
 from sparkmirror.status.mirrored_partitions import mirrored_partitions

@@ -23,11 +23,12 @@ from sparkmirror.clusters.local import LocalCluster, start_clusters
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import LATEST, require_offsets
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.settings.configured import MirroringFlow
-from sparkmirror.storage.progress import ProgressReader, progress_topic
+from sparkmirror.storage.progress import ProgressReader
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan, outcome_of
 from sparkmirror.verify.verdict import FlowVerdict
 from sparkmirror.verify.verification_run import Verification
@@ -35,7 +36,7 @@ from sparkmirror.verify.verification_run import Verification
 _BEGIN_TIMEOUT_S: Final = 90.0
 _ARRIVAL_TIMEOUT_S: Final = 60.0
 _TOPICS: Final = tuple(topic.name for topic in SHOP_TOPICS)
-_PROGRESS_TOPIC: Final = progress_topic(Alias(SOURCE))
+_PROGRESS_TOPIC: Final = StateTopic.PROGRESS.of(Alias(SOURCE))
 _TICK_S: Final = 0.2
 _POSITIONS_TIMEOUT_S: Final = 10.0
 """The time for a mirror that keeps running to store its last positions, up to which is compared."""
