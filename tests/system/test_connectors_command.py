@@ -184,7 +184,7 @@ def test_a_connector_is_configured_paused_resumed_and_deleted(
     assert command.run("connectors", "put", "life", heartbeats)[0] == "life: created\n"
     await_states(command, "RUNNING")
     assert ["life", "source", "MirrorHeartbeatConnector", "RUNNING", "1/1"] in rows(command, "list")
-    assert SECRET not in "".join(command.run("connectors", "list", "-o", "yaml"))
+    assert SECRET not in "".join(command.run("connectors", "list", "-o", "json"))
     shown = command.json("connectors", "list")["life"]["info"]["config"]
     assert shown["unused.password"] == "[hidden]"
     _, err = command.run("connectors", "put", "life", write(tmp_path / "masked", shown), code=2)

@@ -95,31 +95,10 @@ def documents(text: str, name: str) -> list[object]:
         raise ConfigError(name, None, f"is no YAML: {type(error).__name__}") from error
 
 
-def yaml_text(document: object) -> str:
-    """One document, keys in their order."""
-    text = _dumped(document, allow_unicode=True)
-    return text if text.replace("\n", "").isprintable() else _dumped(document, allow_unicode=False)
-
-
-def _dumped(document: object, *, allow_unicode: bool) -> str:
-    text: str = yaml.dump(document, Dumper=_Dumper, sort_keys=False, width=2**16, allow_unicode=allow_unicode)
-    return text
-
-
 class _Loader(yaml.SafeLoader):
     """Safe, and without YAML 1.1's surprises: dates, octal and sexagesimal numbers stay texts."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - as PyYAML has it
-
-
-class _Dumper(yaml.SafeDumper):
-    """Indents lists by two spaces more, and writes no aliases."""
-
-    def increase_indent(self, flow: bool = False, indentless: bool = False) -> None:  # noqa: ARG002 - PyYAML's
-        super().increase_indent(flow, indentless=False)
-
-    def ignore_aliases(self, data: object) -> bool:  # noqa: ARG002 - PyYAML's signature
-        return True
 
 
 _RESOLVERS: Final = (

@@ -1,5 +1,6 @@
 """Conversion to another form and back changes no value that a mirror uses."""
 
+import json
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -9,7 +10,6 @@ from hypothesis import strategies as st
 from sparkmirror.config.conversion.forms import File, Form, read, written
 from sparkmirror.config.conversion.mirror_maker_properties import properties_text
 from sparkmirror.config.conversion.model import Kind, MirroredFlow, Remarks
-from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import Properties, parse_properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Flow
@@ -223,7 +223,7 @@ def strimzi_resource(draw: st.DrawFn) -> dict[str, Any]:
 @given(strimzi_resource())
 def test_a_resource_keeps_its_flows_in_properties(resource: dict[str, object]) -> None:
     remarks = Remarks()
-    given = read([File("mirror-maker-2.yaml", yaml_text(resource))], remarks)
+    given = read([File("mirror-maker-2.yaml", json.dumps(resource))], remarks)
     there = written(given, Form.PROPERTIES, remarks)
     back = read(there, remarks)
     assert [_said(flow) for flow in back.flows] == [_said(flow) for flow in given.flows]

@@ -1,10 +1,10 @@
+import json
 from typing import Any
 
 import pytest
 
 from sparkmirror.config.conversion.forms import File, Form, read, written
 from sparkmirror.config.conversion.model import Kind, MirroredFlow, Remarks
-from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import Properties, parse_properties
 from sparkmirror.domain.errors import ConfigError
 
@@ -20,7 +20,9 @@ SOURCE = {"alias": "a", "bootstrapServers": "a:9092"}
 
 
 def resource(spec: dict[str, Any], version: str = "v1") -> str:
-    return yaml_text({"apiVersion": f"kafka.strimzi.io/{version}", "kind": "KafkaMirrorMaker2", "spec": spec})
+    return json.dumps(
+        {"apiVersion": f"kafka.strimzi.io/{version}", "kind": "KafkaMirrorMaker2", "spec": spec}
+    )
 
 
 def v1(target: dict[str, Any] | None = None, **mirror: Any) -> str:

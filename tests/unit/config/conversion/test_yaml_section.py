@@ -1,6 +1,6 @@
 import pytest
 
-from sparkmirror.config.conversion.yaml_section import Section, documents, yaml_text
+from sparkmirror.config.conversion.yaml_section import Section, documents
 from sparkmirror.domain.errors import ConfigError
 
 
@@ -68,16 +68,3 @@ def test_keys_never_read_are_listed() -> None:
     section.ignore("f")
     item.ignore("e")
     assert list(section.left_over()) == ["a.c"]
-
-
-def test_texts_are_written_so_that_they_stay_texts() -> None:
-    written = yaml_text({"a": {"b": "false", "c": "1", "d": ["x"]}, "e": 1, "f": {}})
-    assert written == "a:\n  b: 'false'\n  c: '1'\n  d:\n    - x\ne: 1\nf: {}\n"
-
-
-def test_what_a_terminal_would_interpret_is_escaped() -> None:
-    hostile = "a\x1b[2J\x9b2J\u202eb"
-    text = yaml_text({"group": hostile, "other": "größer"})
-    assert text.replace("\n", "").isprintable()
-    assert documents(text, "x") == [{"group": hostile, "other": "größer"}]
-    assert "größer" in yaml_text({"other": "größer"})

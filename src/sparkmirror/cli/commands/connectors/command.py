@@ -56,7 +56,7 @@ examples:
   watch sparkmirror connectors status
 """
 _PUT_HELP = """\
-Create a connector, or replace all its settings by those of a file: JSON or YAML, the settings alone or as
+Create a connector, or replace all its settings by those of a file: JSON, the settings alone or as
 {"name": …, "config": {…}}.
 
 examples:

@@ -1,6 +1,6 @@
 """Reads connector settings from a file or standard input.
 
-JSON or YAML, in both of the forms that Connect knows: bare settings, and `{"name": …, "config": {…}}`.
+JSON, in both of the forms that Connect knows: bare settings, and `{"name": …, "config": {…}}`.
 """
 
 import json
@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sparkmirror.config.conversion.yaml_section import documents
 from sparkmirror.config.properties import HIDDEN, read_text
 from sparkmirror.domain.errors import ConfigError
 
@@ -26,20 +25,12 @@ class Given(NamedTuple):
 def read_file(file: Path) -> Given:
     """Read settings, from standard input for `-`. Raises ConfigError, never with a secret in it."""
     name = "standard input" if file == STANDARD_INPUT else str(file)
-    given = _shaped(_document(sys.stdin.read() if file == STANDARD_INPUT else read_text(file), name), name)
+    text = sys.stdin.read() if file == STANDARD_INPUT else read_text(file)
+    given = _shaped(_json(text.lstrip("\ufeff"), name), name)
     for key, value in given.config.items():
         if HIDDEN in value:  # it must not overwrite the secret
             raise ConfigError(key, HIDDEN, "is the placeholder of a masked secret")
     return given
-
-
-def _document(text: str, name: str) -> Any:
-    if text.lstrip("\ufeff \t\r\n").startswith(("{", "[")):
-        return _json(text.lstrip("\ufeff"), name)
-    found = documents(text, name)
-    if len(found) != 1:
-        raise ConfigError(name, None, f"holds {len(found)} documents where one is expected")
-    return found[0]
 
 
 def _json(text: str, name: str) -> Any:

@@ -11,7 +11,6 @@ from rich.text import Text
 
 from sparkmirror.cli.exit_codes import FINE
 from sparkmirror.cli.terminal import aligned
-from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.domain.printable import printable, printable_json
 
 _STYLES: Final = {"FAILED": "red", "RUNNING": "green", "UNASSIGNED": "yellow", "RESTARTING": "yellow"}
@@ -47,7 +46,7 @@ class View:
 
 def add_output_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
-        "-o", "--output", choices=("table", "json", "yaml"), default="table", help="the result's form (table)"
+        "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
     )
 
 
@@ -56,8 +55,6 @@ def show(view: View, output: str) -> None:
     match output:
         case "json":
             sys.stdout.write(printable_json(view.content, indent=2) + "\n")
-        case "yaml":
-            sys.stdout.write(yaml_text(view.content))
         case _ if sys.stdout.isatty():
             Console().print(view.text(), soft_wrap=True)
         case _:

@@ -16,7 +16,6 @@ from sparkmirror.cli.commands.connectors.views import View
 from sparkmirror.cli.exit_codes import CANNOT_TELL
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectUnreachableError
-from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.printable import printable, printable_json
 
@@ -46,7 +45,7 @@ def watch(poll: Callable[[], View], arguments: argparse.Namespace) -> int:
                     seen = found or seen
                     code = CANNOT_TELL if found is None else found.code
                     live.update(_with_error(seen.text(), error), refresh=True)
-        output = {"json": _print_json, "yaml": _print_yaml}.get(arguments.output, Changes().print)
+        output = _print_json if arguments.output == "json" else Changes().print
         output(seen)
         while True:
             time.sleep(arguments.every)
@@ -98,9 +97,4 @@ def _with_error(text: Text, error: Exception | None) -> Text:
 
 def _print_json(view: View) -> None:
     sys.stdout.write(printable_json(view.content) + "\n")
-    sys.stdout.flush()
-
-
-def _print_yaml(view: View) -> None:
-    sys.stdout.write("---\n" + yaml_text(view.content))
     sys.stdout.flush()

@@ -17,7 +17,6 @@ from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.cli.rest_access import add_access_arguments, connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
-from sparkmirror.config.conversion.yaml_section import yaml_text
 from sparkmirror.config.properties import read_properties
 from sparkmirror.connect.connector_parser import ConnectorParser
 from sparkmirror.connect.worker_file import worker_file
@@ -91,7 +90,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--rate", type=positive, metavar="BYTES", help="the rate to expect, in bytes per second"
     )
     parser.add_argument(
-        "-o", "--output", choices=("table", "json", "yaml"), default="table", help="the plan's form (table)"
+        "-o", "--output", choices=("table", "json"), default="table", help="the plan's form (table)"
     )
     parser.add_argument("--detail", action="store_true", help="show every line, topic and partition")
     parser.add_argument(
@@ -202,15 +201,12 @@ def _of_worker(connect: ConnectRest, names: Sequence[str]) -> list[FlowPlan]:
 
 
 def _show(planned: Planned, output: str, *, detail: bool) -> None:
-    match output:
-        case "json":
-            sys.stdout.write(printable_json(planned.to_json(), indent=2) + "\n")
-        case "yaml":
-            sys.stdout.write(yaml_text(planned.to_json()))
-        case _:
-            write: Callable[[str], None] = _coloured(Console()) if sys.stdout.isatty() else _plainly
-            for line in planned.lines(detail=detail):
-                write(printable(line))
+    if output == "json":
+        sys.stdout.write(printable_json(planned.to_json(), indent=2) + "\n")
+        return
+    write: Callable[[str], None] = _coloured(Console()) if sys.stdout.isatty() else _plainly
+    for line in planned.lines(detail=detail):
+        write(printable(line))
 
 
 def _coloured(console: Console) -> Callable[[str], None]:
