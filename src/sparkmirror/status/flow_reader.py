@@ -126,7 +126,7 @@ class FlowReader:
             target_topic=target_topic,
             records=0,
             bytes=0,
-            position=None if mirrored_to is None else mirrored_to - 1,
+            position=mirrored_to - 1 if mirrored_to else None,  # without a record, as tasks report it
             lag=records,
             latency=EMPTY,
             state=PartitionState.RUNNING,
