@@ -6,16 +6,15 @@ The endpoints are those of the route table, so those of a later version too.
 import itertools
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import pytest
 from starlette.routing import Route
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect import validation
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
 from sparkmirror.connect.rest.authentication import READING
@@ -28,7 +27,7 @@ from tests.support import rest_serving
 from tests.support.memory_herder import MemoryHerder
 from tests.support.occupying_bodies import CONFIG
 from tests.support.rest_requests import Request
-from tests.support.rest_serving import RealPlugins, serving
+from tests.support.rest_serving import serving
 
 CPU_S_MAX: Final = 1.0
 """Of this process, client and worker, for one request."""
@@ -41,20 +40,18 @@ PAGE: Final = ("text/plain", b"up 1\n")
 FILE_PROVIDER: Final = "org.apache.kafka.common.config.provider.FileConfigProvider"
 
 
-class PluginsWithSecrets(RealPlugins):
-    """Of a worker whose file has a provider, of which a config's author may make use."""
+class HerderWithSecrets(MemoryHerder):
+    """The herder of a worker whose file has a provider, of which a config's author may make use."""
 
     def __init__(self, secrets: Path) -> None:
-        self._worker = Properties(
+        super().__init__()
+        self.worker = Properties(
             {
                 "config.providers": "file",
                 "config.providers.file.class": FILE_PROVIDER,
                 "connector.allowed.paths": str(secrets.parent),
             }
         )
-
-    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]:
-        return validation.validate(plugin, config, self._worker)
 
 
 class Served(NamedTuple):
@@ -67,7 +64,7 @@ def view() -> CurrentView:
 
 
 def listed() -> Sequence[Route]:
-    node = Node(MemoryHerder(), RealPlugins(), LogLevels(), lambda: PAGE, view())
+    node = Node(MemoryHerder(), LogLevels(), lambda: PAGE, view())
     return [*itertools.chain(*routes(node, rest_serving.settings()))]
 
 
@@ -75,7 +72,7 @@ def listed() -> Sequence[Route]:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     file = tmp_path_factory.mktemp("secrets") / "secrets.properties"
     file.write_text(f"planted={SECRET}\n")
-    with serving(MemoryHerder(), None, lambda: PAGE, view=view(), plugins=PluginsWithSecrets(file)) as url:
+    with serving(HerderWithSecrets(file), None, lambda: PAGE, view=view()) as url:
         yield Served(url, file)
 
 

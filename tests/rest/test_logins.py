@@ -33,7 +33,7 @@ from tests.support.certificates import Identity, authority, issued
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_logins import CONFIG, MIA, MODULE, OPS, SECRET, basic
 from tests.support.rest_requests import Answer, Request, ask
-from tests.support.rest_serving import RealPlugins, server, serving
+from tests.support.rest_serving import server, serving
 from tests.support.tokens import AUDIENCE, ISSUER, jwks_file, token
 
 ENDS_WITHIN_S: Final = 60.0
@@ -66,7 +66,7 @@ def asked(url: str, verb: str, path: str, login: str | None = None, body: Any = 
 
 def paths() -> list[tuple[str, str]]:
     """Each verb of each path that is served."""
-    node = Node(MemoryHerder(), RealPlugins(), LogLevels(), lambda: ("text/plain", b"up 1\n"), any_view())
+    node = Node(MemoryHerder(), LogLevels(), lambda: ("text/plain", b"up 1\n"), any_view())
     found = []
     for route in itertools.chain(*routes(node, rest({}))):
         verbs = route.endpoint.verbs if isinstance(route.endpoint, Endpoint) else {"GET", "HEAD"}  # a page

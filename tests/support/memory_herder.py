@@ -11,7 +11,7 @@ from typing import Any
 
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.herder import Herder
-from sparkmirror.connect.validation import invalid_config_message, validate
+from sparkmirror.connect.validation import Infos, invalid_config_message, validate
 from sparkmirror.domain.connect import (
     ConnectError,
     ConnectorConfig,
@@ -38,6 +38,8 @@ class MemoryHerder(Herder):
     """A herder in memory; `leader_url` is the leader's URL if this one is not the leader."""
 
     leader_url: str | None = None
+    worker = Properties()
+    """The worker's properties, with its config providers."""
 
     def __init__(self, *, leads: bool = True, leader_url: str | None = None) -> None:
         self.leads = leads
@@ -65,6 +67,9 @@ class MemoryHerder(Herder):
 
     def connectors(self) -> Sequence[str]:
         return list(self._written)
+
+    def validate(self, plugin: str | None, config: Mapping[str, str | None]) -> Infos:
+        return validate(plugin, config, self.worker)
 
     def info(self, name: str) -> ConnectorInfo:
         return ConnectorInfo(name, self._known(name), self._tasks(name))
@@ -210,7 +215,7 @@ class MemoryHerder(Herder):
             self._ran.add(name)
 
     def _store(self, name: str, config: ConnectorConfig) -> None:
-        infos = validate(None, config, Properties())
+        infos = self.validate(None, config)
         if infos["error_count"]:
             raise ConnectError(HTTPStatus.BAD_REQUEST, invalid_config_message(infos))
         self._written[name] = dict(config)

@@ -1,12 +1,11 @@
 """Serves the REST API in this process, over a herder of the tests."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect import validation
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, connect_app
 from sparkmirror.connect.rest.connections import Limits
@@ -29,19 +28,6 @@ class TimeLimits(NamedTuple):
 _USUAL: Final = TimeLimits()
 
 
-class RealPlugins:
-    """The plug-ins of a worker whose file configures none."""
-
-    def plugins(self, *, connectors_only: bool) -> Sequence[Mapping[str, object]]:
-        return validation.plugins(connectors_only=connectors_only)
-
-    def config_keys(self, plugin: str) -> Sequence[Mapping[str, object]]:
-        return validation.plugin_config_keys(plugin)
-
-    def validate(self, plugin: str, config: Mapping[str, str | None]) -> Mapping[str, Any]:
-        return validation.validate(plugin, config, Properties())
-
-
 def settings(**more: str) -> RestSettings:
     """Of a worker on a free port of this machine; dots in keys are underscores here."""
     changes = {key.replace("_", "."): value for key, value in more.items()}
@@ -56,10 +42,9 @@ def serving(
     *,
     view: CurrentView | None = None,
     limits: TimeLimits = _USUAL,
-    plugins: RealPlugins | None = None,
 ) -> Iterator[str]:
     """Return its URL without a trailing slash."""
-    with server(herder, rest or settings(), metrics, view=view, limits=limits, plugins=plugins) as started:
+    with server(herder, rest or settings(), metrics, view=view, limits=limits) as started:
         yield started.advertised_url.rstrip("/")
 
 
@@ -71,14 +56,13 @@ def server(
     *,
     view: CurrentView | None = None,
     limits: TimeLimits = _USUAL,
-    plugins: RealPlugins | None = None,
 ) -> Iterator[RestServer]:
     """Levels that requests set are those of this process's loggers, for as long as it serves."""
     started = RestServer(rest, limits.connections)
     started.bind()
     with levels_restored():
         try:
-            node = Node(herder, plugins or RealPlugins(), LogLevels(), metrics, view)
+            node = Node(herder, LogLevels(), metrics, view)
             started.start(connect_app(node, rest, leader_found_s=limits.leader_found_s))
             yield started
         finally:

@@ -28,7 +28,6 @@ from tests.support import rest_serving
 from tests.support.broker_data import append, create_topic, keyed_of, numbered
 from tests.support.certificates import write
 from tests.support.memory_herder import MemoryHerder
-from tests.support.rest_serving import RealPlugins
 from tests.support.secured_broker import SecuredBroker, secured_broker
 from tests.support.waiting import await_value
 from tests.system.connect_node import SOURCE, ConnectNode, connector_config, group_properties, started
@@ -288,7 +287,7 @@ def bad_requests(worker: Worker) -> Iterator[tuple[str, str]]:
 
 def paths() -> Iterator[str]:
     """Every path that the API serves for reading, for each connector."""
-    node = Node(MemoryHerder(), RealPlugins(), LogLevels(), lambda: ("text/plain", b""), any_view())
+    node = Node(MemoryHerder(), LogLevels(), lambda: ("text/plain", b""), any_view())
     for route in itertools.chain(*routes(node, rest_serving.settings())):
         path = route.path.replace("{task}", "0").replace("{plugin}", "MirrorSourceConnector")
         path = path.replace("{logger}", "root").replace("{page}", "overview").replace("{file}", "style.css")

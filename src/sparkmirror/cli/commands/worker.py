@@ -5,7 +5,6 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from sparkmirror import __version__
@@ -15,11 +14,8 @@ from sparkmirror.cli.mirror_maker_file import require_java
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.config.metrics_options import metrics_options
 from sparkmirror.config.properties import Properties, read_properties
-from sparkmirror.connect import validation
-from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, connect_app
-from sparkmirror.connect.rest.connector_plugins import JsonObject
 from sparkmirror.connect.rest.rest_settings import RestSettings, exposure, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.worker_file import WorkerFile, worker_file
@@ -84,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
     try:
         metrics = Metrics(node.readings, names, node.node_reading).page
-        served = Node(node.herder, _Plugins(node.herder), levels, metrics, _view(node, server))
+        served = Node(node.herder, levels, metrics, _view(node, server))
         server.start(connect_app(served, rest))
         _log.info("REST API listens at %s, advertised as %s", ", ".join(server.urls), server.advertised_url)
         node.start()
@@ -119,19 +115,3 @@ def _read(path: Path, master: str | None) -> tuple[WorkerFile, RestSettings]:
     if exposed is not None:
         _log.warning("%s: %s", path, exposed)
     return file, rest
-
-
-class _Plugins:
-    """Describes and validates plugins for the REST API, with the connectors of this worker."""
-
-    def __init__(self, herder: Herder) -> None:
-        self._herder = herder
-
-    def plugins(self, *, connectors_only: bool) -> Sequence[JsonObject]:
-        return validation.plugins(connectors_only=connectors_only)
-
-    def config_keys(self, plugin: str) -> Sequence[JsonObject]:
-        return validation.plugin_config_keys(plugin)
-
-    def validate(self, plugin: str, config: Mapping[str, str | None]) -> JsonObject:
-        return self._herder.validate(plugin, config)

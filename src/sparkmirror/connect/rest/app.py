@@ -21,7 +21,7 @@ from sparkmirror.connect.rest.browsers import (
     add_safe_headers,
     apply_rules,
 )
-from sparkmirror.connect.rest.connector_plugins import Plugins, PluginsResource
+from sparkmirror.connect.rest.connector_plugins import PluginsResource
 from sparkmirror.connect.rest.connectors import ConnectorsResource
 from sparkmirror.connect.rest.dispatch import CaughtErrors, Endpoint
 from sparkmirror.connect.rest.forwarding import LEADER_FOUND_S, Forwarder, HerderCalls
@@ -43,7 +43,6 @@ class Node:
     """The parts of a worker that the API serves."""
 
     herder: Herder
-    plugins: Plugins
     log_levels: LogLevels
     metrics: Metrics | None = None
     view: CurrentView | None = None
@@ -77,7 +76,7 @@ def routes(
     actions = PageActions(node.herder, calls, is_on=settings.pages_may_act)
     main = [
         *ConnectorsResource(node.herder, calls, settings.topic_tracking).routes(),
-        *PluginsResource(node.plugins, calls).routes(),
+        *PluginsResource(node.herder, calls).routes(),
         *WorkerInfoResource(node.herder, node.metrics, calls).routes(),
         *([] if node.view is None else _view_routes(node, node.view, calls, actions)),
     ]

@@ -13,7 +13,6 @@ from sparkmirror.connect.validation import KAFKA_VERSION
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view import making
 from tests.support.memory_herder import MemoryHerder
-from tests.support.rest_serving import RealPlugins
 
 BESIDE = {("GET", "/openapi.json"), ("GET", "/docs")}
 PAGES = "/ui"
@@ -22,7 +21,7 @@ INTERNAL = {("POST", "/connectors/{}/tasks"), ("PUT", "/connectors/{}/fence")}
 
 def served() -> set[tuple[str, str]]:
     view = CurrentView(lambda: making.Node("node", "1"), list)
-    node = Node(MemoryHerder(), RealPlugins(), LogLevels(), view=view)
+    node = Node(MemoryHerder(), LogLevels(), view=view)
     main, admin = routes(node, rest_settings(Properties()))
     found = set()
     for route in (*main, *admin):
