@@ -1,6 +1,6 @@
 """Declares the JSON objects of Connect's REST API."""
 
-from typing import Any, NotRequired, TypedDict
+from typing import NotRequired, TypedDict
 
 
 class RunState(TypedDict):
@@ -39,22 +39,3 @@ class Expanded(TypedDict):
 
     status: ConnectorStateInfo
     info: ConnectorInfo
-
-
-class ValidatedValue(TypedDict):
-    name: str
-    value: str | None
-    errors: list[str]
-
-
-class ValidatedConfig(TypedDict):
-    definition: dict[str, Any]
-    value: ValidatedValue
-
-
-class ConfigInfos(TypedDict):
-    """The result of validating a configuration."""
-
-    name: str
-    error_count: int
-    configs: list[ValidatedConfig]

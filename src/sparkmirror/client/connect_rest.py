@@ -27,7 +27,6 @@ from urllib3.exceptions import (
 )
 
 from sparkmirror.client.connect_objects import (
-    ConfigInfos,
     ConnectorInfo,
     ConnectorStateInfo,
     Expanded,
@@ -168,10 +167,6 @@ class ConnectRest:
         Only sparkmirror has this endpoint, also where it serves no Connect.
         """
         return self._dict("GET", f"/mirror?{urlencode(parameters)}")
-
-    def validate(self, plugin: str, config: Mapping[str, str]) -> ConfigInfos:
-        path = f"/connector-plugins/{_quoted(plugin)}/config/validate"
-        return cast("ConfigInfos", self._dict("PUT", path, dict(config)))
 
     def _list(self, path: str) -> list[Any]:
         return self._shaped(self._send("GET", path).content, list)

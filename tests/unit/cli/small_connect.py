@@ -1,6 +1,5 @@
 """A Connect REST API in memory with the endpoints that these tests use."""
 
-import json
 import re
 from contextlib import closing
 from http import HTTPStatus
@@ -48,12 +47,11 @@ class SmallConnect:
     def changes(self) -> list[str]:
         """What was asked for and is no question."""
         changing = (asked for asked in self.http.asked if asked.method != "GET")
-        return [f"{asked.method} {asked.path}" for asked in changing if not asked.path.endswith("/validate")]
+        return [f"{asked.method} {asked.path}" for asked in changing]
 
     def _answer(self, asked: Asked) -> HTTPResponse:
         found = re.fullmatch(r"/connectors/([^/?]+)(/\w+)?(\?.*)?", asked.path)
-        if found is None:
-            return self._validated(asked.body)
+        assert found is not None, asked
         name, what = unquote(found[1]), found[2] or ""
         if asked.method == "PUT" and what == "/config":
             return self.put(name, asked.body)
@@ -87,10 +85,3 @@ class SmallConnect:
             self.states[name] = "RUNNING"
         info = {"name": name, "config": self.configs[name], "tasks": []}
         return answer(HTTPStatus.CREATED if is_new else HTTPStatus.OK, info)
-
-    def _validated(self, config: dict[str, str]) -> HTTPResponse:
-        json.dumps(config)
-        errors = ["Missing required configuration"] if "source.cluster.alias" not in config else []
-        value = {"name": "source.cluster.alias", "value": None, "errors": errors}
-        infos = [{"definition": {}, "value": value}]
-        return answer(200, {"name": config["connector.class"], "error_count": len(errors), "configs": infos})

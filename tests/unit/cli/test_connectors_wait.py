@@ -50,8 +50,6 @@ def waited(wanted: str, states_at: States) -> tuple[WaitResult, float]:
         ("RUNNING", lambda _: ["STOPPED"], "the connector is STOPPED", 3.0),
         ("RUNNING", lambda _: ["UNASSIGNED"], "the connector is UNASSIGNED after 30 s", TIMEOUT_S),
         ("RUNNING", lambda _: None, "does not exist after 30 s", TIMEOUT_S),
-        ("PAUSED", lambda s: ["PAUSED", "RUNNING" if s < 4 else "PAUSED"], None, 5.0),
-        ("STOPPED", lambda s: ["RUNNING", "RUNNING"] if s < 1 else ["STOPPED"], None, 2.0),
         (GONE, lambda s: ["RUNNING"] if s < 1 else None, None, 1.0),
         (GONE, lambda _: ["RUNNING"], "is still there after 30 s", TIMEOUT_S),
     ],

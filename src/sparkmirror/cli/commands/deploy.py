@@ -26,7 +26,6 @@ from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
-from sparkmirror.domain.printable import printable
 
 _FOLDER: Final = "mm2"
 _RUNNING: Final = "RUNNING"
@@ -42,8 +41,9 @@ not changed: `redeploy` applies changed files.
 {_FILES_HELP}
 examples:
   sparkmirror deploy source-0
-  sparkmirror deploy source-0 --dir mirrors/mm2 --url http://connect-1:8083 --dry-run
-  sparkmirror deploy source-0 --dry-run --worker connect-distributed.properties
+  sparkmirror deploy source-0 --dir mirrors/mm2 --url http://connect-1:8083
+
+`sparkmirror plan FILE --worker connect-distributed.properties` shows what the source connector would do.
 """
 _UNDEPLOY_HELP = """\
 Remove the connectors of a mirror, and wait until they are gone. Their offsets stay: a mirror that is deployed
@@ -117,12 +117,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
             "--dir", type=Path, default=_FOLDER, metavar="DIR", help="where the files are (%(default)s)"
         )
         parser.add_argument("--no-wait", action="store_true", help="do not wait until they run")
-        parser.add_argument(
-            "--worker",
-            type=Path,
-            metavar="FILE",
-            help="with --dry-run: the worker's properties, to plan what the source connector would do",
-        )
     _add(subparsers, RestCommand("undeploy", "remove the connectors of a mirror", _UNDEPLOY_HELP, _undeploy))
 
 
@@ -131,7 +125,6 @@ def _add(
 ) -> argparse.ArgumentParser:
     parser = add_rest_command(subparsers, verb)
     parser.add_argument("cluster", type=not_empty, metavar="CLUSTER", help="the cluster that is mirrored")
-    parser.add_argument("--dry-run", action="store_true", help="print what would be done, and do nothing")
     parser.add_argument(
         "--timeout", type=positive, default=60, metavar="SECONDS", help="how long to wait (%(default)s)"
     )
@@ -140,30 +133,18 @@ def _add(
 
 def _deploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     wanted = _read_files(arguments)
-    if arguments.dry_run:
-        return max(*(_print_plan(connect, each) for each in wanted), _print_findings(arguments, wanted))
     print_line(f"Deploying cluster {arguments.cluster}")
     return _put_all(connect, arguments, wanted)
 
 
 def _redeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     wanted = _read_files(arguments)
-    if arguments.dry_run:
-        codes = [_print_plan(connect, each, is_removed_first=True) for each in wanted]
-        return max(*codes, _print_findings(arguments, wanted))
     print_line(f"Redeploying cluster {arguments.cluster}")
     code = _remove_all(connect, arguments)
     return code if code != FINE else _put_all(connect, arguments, wanted)
 
 
 def _undeploy(connect: ConnectRest, arguments: argparse.Namespace) -> int:
-    if arguments.dry_run:
-        for each in _connectors(arguments.cluster):
-            state = _state(connect, each.name)
-            print_line(
-                f"{each.part.title} connector: " + ("does not exist" if state is None else "would be removed")
-            )
-        return FINE
     print_line(f"Undeploying cluster {arguments.cluster}")
     return _remove_all(connect, arguments)
 
@@ -258,43 +239,6 @@ def _remove(connect: ConnectRest, connector: _Connector) -> int:
         print_line(f"WARN: {word} connector not found")
     print_line(f"{word.capitalize()} connector undeployed")
     return FINE
-
-
-def _print_plan(connect: ConnectRest, wanted: _Wanted, *, is_removed_first: bool = False) -> int:
-    """Print what would be done with a connector, and what its worker's validation finds."""
-    connector, config = wanted.connector, {**wanted.config, "name": wanted.connector.name}
-    state = _state(connect, connector.name)
-    plan = f"would be created from {connector.file}"
-    if state is not None:
-        changed = ", ".join(wanted.differences(connect.config(connector.name))) or "no settings"
-        if is_removed_first:
-            plan = f"is {state}, would be removed, and created from {connector.file}, which changes {changed}"
-        elif state == _RUNNING:
-            plan = f"is RUNNING and would not be changed; {connector.file} would change {changed}"
-        else:
-            plan = f"is {state} and would be configured from {connector.file}, which changes {changed}"
-    print_line(f"{connector.part.title} connector: {plan}")
-    infos = connect.validate(config.get("connector.class", ""), config)
-    for each in infos["configs"]:
-        for error in each["value"]["errors"]:
-            print_error(connector.name, error)
-    return NOT_FINE if infos["error_count"] else FINE
-
-
-def _print_findings(arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
-    """Print what `sparkmirror plan` finds for the source connector: whether it would start over."""
-    file = wanted[-1].connector.file
-    if arguments.worker is None:
-        print_line(f"with --worker FILE, or by sparkmirror plan {file}: what it would do to topics")
-        return FINE
-    # Loaded here, since the other commands of this module ask no broker.
-    from sparkmirror.cli.commands.plan.command import plan_of_connector  # noqa: PLC0415
-    from sparkmirror.plan.report import flow_lines  # noqa: PLC0415
-
-    plan = plan_of_connector(file, arguments.worker, None)
-    for line in flow_lines(plan):
-        print_line(printable(line))
-    return NOT_FINE if plan.is_blocked else FINE
 
 
 def _state(connect: ConnectRest, name: str) -> str | None:

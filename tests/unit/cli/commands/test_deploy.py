@@ -108,23 +108,6 @@ def test_redeploy_removes_and_configures_and_undeploy_accepts_missing_connectors
     assert connect.configs == {}
 
 
-def test_a_dry_run_validates_and_changes_nothing(
-    folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert connect.run("deploy", "source-0", "--dir", folder, "--dry-run") == 0
-    connect.put(NAMES[0], {"connector.class": "x", "password": "secret"})
-    file = folder / f"{NAMES[0]}.json"
-    file.write_text('{"connector.class": "x", "password": "other"}')
-    capsys.readouterr()
-    assert connect.run("redeploy", "source-0", "--dir", folder, "--dry-run") == 1
-    assert connect.run("undeploy", "source-0", "--dry-run") == 0
-    said = capsys.readouterr()
-    assert f"is RUNNING, would be removed, and created from {file}, which changes password\n" in said.out
-    assert "Source connector: does not exist\n" in said.out
-    assert said.err == f"{NAMES[0]}: Missing required configuration\n"
-    assert connect.changes() == []
-
-
 def test_files_are_checked_before_any_request(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     nobody = ["--url", "http://127.0.0.1:1"]
     (folder / f"{NAMES[2]}.json").write_text('{"name": "another", "connector.class": "x"}')

@@ -37,7 +37,7 @@ class _Observation(NamedTuple):
 
 
 class StateWait:
-    """Waits for connectors and their tasks to reach one state: RUNNING, PAUSED, STOPPED, or GONE."""
+    """Waits for connectors and their tasks to be RUNNING, or to be GONE."""
 
     def __init__(self, connect: ConnectRest, wanted: str, timeout_s: float) -> None:
         self._connect = connect
@@ -85,11 +85,10 @@ def observation(status: ConnectorStateInfo | None, wanted: str) -> _Observation:
     state = status["connector"]["state"]
     others = [task for task in status["tasks"] if task["state"] != wanted]
     if state == wanted and not others:
-        has_tasks = bool(status["tasks"]) or wanted != "RUNNING"
-        lasts_s = _RUNNING_LASTS_S if has_tasks else _NO_TASKS_LAST_S
+        lasts_s = _RUNNING_LASTS_S if status["tasks"] else _NO_TASKS_LAST_S
         return _Observation(is_reached=True, lasts_s=lasts_s, why=state)
     about = [] if state == wanted else [f"the connector is {state}"]
     about += [f"task {task['id']} is {task['state']}" for task in others]
-    is_settled = state in _SETTLED - {wanted} or any(task["state"] == "FAILED" for task in others)
+    is_settled = state in _SETTLED or any(task["state"] == "FAILED" for task in others)
     lasts_s = _UNWANTED_LASTS_S if is_settled else float("inf")
     return _Observation(is_reached=False, lasts_s=lasts_s, why=", ".join(about))

@@ -148,7 +148,7 @@ def _planned(arguments: argparse.Namespace) -> Planned:
     file = Path(arguments.names[0])
     rate = None if arguments.rate is None else Rate(arguments.rate, "--rate")
     if arguments.worker is not None:
-        return Planned([plan_of_connector(file, arguments.worker, rate)])
+        return Planned([_of_connector(file, arguments.worker, rate)])
     return _of_file(file, arguments.clusters, rate)
 
 
@@ -177,7 +177,7 @@ def _of_file(file: Path, into_clusters: Sequence[str] | None, rate: Rate | None)
     return Planned(joined, failed, str(file), file_findings(read.config))
 
 
-def plan_of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
+def _of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
     worker_config = worker_file(read_properties(worker), os.environ)
     given = read_file(file)
     config = {**given.config, **({} if given.name is None else {"name": given.name})}
