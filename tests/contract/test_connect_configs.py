@@ -13,8 +13,8 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.connect.topics.config_records import (
-    LoggerLevel,
     SessionKey,
+    StoredLevel,
     connector_record,
 )
 from sparkmirror.connect.topics.config_topic import ConfigTopic
@@ -97,11 +97,11 @@ def test_log_levels_are_returned_once_and_not_older_ones(
     configs.put_log_level("org.x", "DEBUG")
     with closing(ConfigTopic(settings, topic)) as late:
         late.read_to_end(WAIT_S)
-        assert configs.poll(LONG_S) == [LoggerLevel("org.w", "ERROR"), LoggerLevel("org.x", "DEBUG")]
+        assert configs.poll(LONG_S) == [StoredLevel("org.w", "ERROR"), StoredLevel("org.x", "DEBUG")]
         assert configs.poll(0) == []
         assert late.poll(0) == []
         configs.put_log_level("org.x", "INFO")
-        second = LoggerLevel("org.x", "INFO")
+        second = StoredLevel("org.x", "INFO")
         assert late.poll(LONG_S) == [second]
         assert configs.poll(LONG_S) == [second]
 
@@ -136,7 +136,7 @@ def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
     """Each writer sees its own record at once, and the poller misses none."""
     ended = threading.Event()
     seen: list[int] = []
-    levels: list[LoggerLevel] = []
+    levels: list[StoredLevel] = []
 
     def poll() -> None:
         while not ended.is_set():
@@ -165,7 +165,7 @@ def test_threads_write_while_another_polls(configs: ConfigTopic) -> None:
     assert seen == sorted(seen)
     assert len(configs.configs.connectors) == 30
     assert len(levels) == 31
-    assert levels[-1] == LoggerLevel("last", "INFO")
+    assert levels[-1] == StoredLevel("last", "INFO")
 
 
 def test_malformed_records_are_skipped(

@@ -17,8 +17,8 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.connect.topics.config_records import (
     ConfigFold,
     ConnectConfigs,
-    LoggerLevel,
     SessionKey,
+    StoredLevel,
     commit_record,
     connector_record,
     logger_record,
@@ -245,14 +245,14 @@ def reencoded_config(record: LogRecord) -> tuple[str, LogRecord]:
     return kind, again
 
 
-def reencoded_log_level_or_key(event: LoggerLevel | None, configs: ConnectConfigs) -> LogRecord:
+def reencoded_log_level_or_key(event: StoredLevel | None, configs: ConnectConfigs) -> LogRecord:
     if event is not None:
         return logger_record(event)
     assert configs.session_key is not None
     return session_key_record(configs.session_key)
 
 
-def folded(*records: LogRecord) -> tuple[LoggerLevel | None, ConnectConfigs]:
+def folded(*records: LogRecord) -> tuple[StoredLevel | None, ConnectConfigs]:
     """Fold the records; returns the last one's log level and the configs."""
     fold = ConfigFold()
     events = [fold.take(record) for record in records]

@@ -255,3 +255,17 @@ def test_no_error_holds_what_a_placeholder_stands_for(
             shown.append(key)
     assert refused
     assert shown == []
+
+
+def test_files_of_a_validated_config_lie_below_the_allowed_paths_too(tmp_path: Path) -> None:
+    (tmp_path / "folder").write_text(f"path={tmp_path / 'users'}\n")
+    provider = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
+    worker = Properties({**WORKER, **provider, "connector.allowed.paths": str(tmp_path)})
+    makes = factory(worker)
+    given = makes.given({**CONFIG, "sync.users": f"${{file:{tmp_path / 'folder'}:path}}"})
+    makes.prepared(given.properties)
+    assert given.properties["sync.users"] == str(tmp_path / "users")
+    assert given.properties.roots("sync.users") == (str(tmp_path),)
+    outside = makes.given({**CONFIG, "sync.users": "/etc/passwd"})
+    with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
+        makes.prepared(outside.properties)

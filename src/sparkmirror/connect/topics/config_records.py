@@ -38,7 +38,7 @@ class SessionKey:
 
 
 @dataclass(frozen=True, slots=True)
-class LoggerLevel:
+class StoredLevel:
     """The level of a logger on all nodes (KIP-976)."""
 
     logger: str
@@ -105,7 +105,7 @@ def session_key_record(key: SessionKey) -> LogRecord:
     return _record(_SESSION_KEY, value)
 
 
-def logger_record(level: LoggerLevel) -> LogRecord:
+def logger_record(level: StoredLevel) -> LogRecord:
     return _record(_LOGGER_KEY + level.logger, {"level": level.level})
 
 
@@ -126,7 +126,7 @@ class ConfigFold:
         self._deferred: dict[str, dict[int, ConnectorConfig]] = {}
         self._inconsistent: set[str] = set()
         self._session_key: SessionKey | None = None
-        self._takers: Mapping[str, Callable[[str, object], LoggerLevel | None]] = {
+        self._takers: Mapping[str, Callable[[str, object], StoredLevel | None]] = {
             _TARGET_STATE_KEY: self._take_target_state,
             _CONNECTOR_KEY: self._take_connector,
             _TASK_KEY: self._take_task,
@@ -137,7 +137,7 @@ class ConfigFold:
             _LOGGER_KEY: _logger_level,
         }
 
-    def take(self, record: LogRecord) -> LoggerLevel | None:
+    def take(self, record: LogRecord) -> StoredLevel | None:
         """Return the log level that the record sets, if any. Raises MalformedRecordError."""
         key = (record.key or b"").decode(errors="replace")
         try:
@@ -216,11 +216,11 @@ def _ignore(_name: str, _value: object) -> None:
     """For Java's restart requests (KIP-745) and task counts (KIP-618): the leader here needs neither."""
 
 
-def _logger_level(logger: str, value: object) -> LoggerLevel:
+def _logger_level(logger: str, value: object) -> StoredLevel:
     level = _fields(value).get("level")
     if not isinstance(level, str):
         raise MalformedRecordError("it has no level")
-    return LoggerLevel(logger, level)
+    return StoredLevel(logger, level)
 
 
 def _target_state(value: object) -> TargetState:

@@ -14,8 +14,8 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.config_records import (
     ConfigFold,
     ConnectConfigs,
-    LoggerLevel,
     SessionKey,
+    StoredLevel,
     commit_record,
     connector_record,
     logger_record,
@@ -50,7 +50,7 @@ class ConfigTopic:
         self._lock = threading.Lock()
         self._fold = ConfigFold()
         self._configs: ConnectConfigs | None = None
-        self._levels: deque[LoggerLevel] = deque(maxlen=_LEVELS_MAX)
+        self._levels: deque[StoredLevel] = deque(maxlen=_LEVELS_MAX)
         self._is_caught_up = False
 
     def read_to_end(self, timeout_s: float) -> None:
@@ -58,7 +58,7 @@ class ConfigTopic:
         self._log.read_to_end(timeout_s)
         self._is_caught_up = True
 
-    def poll(self, timeout_s: float) -> Sequence[LoggerLevel]:
+    def poll(self, timeout_s: float) -> Sequence[StoredLevel]:
         """Return the log levels set since the last call, and none from before the first `read_to_end`.
 
         Returns at once when the topic has had new records of any kind since the last call.
@@ -105,7 +105,7 @@ class ConfigTopic:
         self._put("writing session key to Kafka", [session_key_record(key)])
 
     def put_log_level(self, logger: str, level: str) -> None:
-        self._put("writing logger level to Kafka", [logger_record(LoggerLevel(logger, level))])
+        self._put("writing logger level to Kafka", [logger_record(StoredLevel(logger, level))])
 
     def close(self) -> None:
         self._log.close()

@@ -12,8 +12,8 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.connect.topics.config_records import (
     ConfigFold,
     ConnectConfigs,
-    LoggerLevel,
     SessionKey,
+    StoredLevel,
     commit_record,
     connector_record,
     logger_record,
@@ -60,7 +60,7 @@ KEY: Final = SessionKey(b"\x00\x01\x02\xff", "HmacSHA256", 1_700_000_000_123)
             b"session-key",
             b'{"key":"AAEC/w==","algorithm":"HmacSHA256","creation-timestamp":1700000000123}',
         ),
-        (logger_record(LoggerLevel("org.x", "DEBUG")), b"logger-cluster-org.x", b'{"level":"DEBUG"}'),
+        (logger_record(StoredLevel("org.x", "DEBUG")), b"logger-cluster-org.x", b'{"level":"DEBUG"}'),
     ],
 )
 def test_records_have_the_bytes_of_connect(record: LogRecord, key: bytes, value: bytes | None) -> None:
@@ -173,7 +173,7 @@ def test_names_may_hold_dashes_and_numbers() -> None:
 
 def test_log_levels_are_returned_and_change_no_configs() -> None:
     fold = ConfigFold()
-    level = LoggerLevel("root", "TRACE")
+    level = StoredLevel("root", "TRACE")
     assert fold.take(logger_record(level)) == level
     assert fold.snapshot() == ConnectConfigs()
 
