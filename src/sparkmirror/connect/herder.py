@@ -9,10 +9,9 @@ import logging
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-from sparkmirror.config.properties import Properties
-from sparkmirror.connect.connector_factory import Prepared
+from sparkmirror.connect.connector_factory import ConnectorFactory, Prepared
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
@@ -20,7 +19,6 @@ from sparkmirror.connect.topics.offset_records import copied_offsets
 from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.validation import Infos, invalid_config_message, validate_given, with_errors
-from sparkmirror.connect.validation.values import Given
 from sparkmirror.connect.worker_file import WorkerFile, connector_warnings
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import (
@@ -39,7 +37,6 @@ from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.leader_election import Membership
 from sparkmirror.metrics.looks import VerifyLook
 from sparkmirror.mirror.verifying import Verifying
-from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_plan_json import to_json
 
 _log = logging.getLogger(__name__)
@@ -59,18 +56,6 @@ class NodeTopics(NamedTuple):
     offsets: str
 
 
-class Connectors(Protocol):
-    """Parses and plans connectors; `ConnectorFactory` does. Both raise ConfigError for an unusable config."""
-
-    def given(self, config: Mapping[str, str | None]) -> Given: ...
-
-    def prepared(self, connector: Properties) -> Prepared: ...
-
-    def plan(self, config: ConnectorConfig) -> FlowPlan:
-        """Plan a source connector. Raises KafkaError when a cluster can't be reached."""
-        ...
-
-
 class Herder:
     """Safe in any thread; no method blocks for longer than a request may take.
 
@@ -88,7 +73,7 @@ class Herder:
         topics: NodeTopics,
         leader: Leader,
         membership: Callable[[], Membership],
-        connectors: Connectors,
+        connectors: ConnectorFactory,
     ) -> None:
         self._file = file
         self._client = client

@@ -6,7 +6,7 @@ from http import HTTPStatus
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.connector_factory import Prepared
+from sparkmirror.connect.connector_factory import ConnectorFactory, Prepared
 from sparkmirror.connect.herder import Herder, NodeTopics
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.validation.values import Given
@@ -47,6 +47,28 @@ LEADER = Membership(1, "me", is_leader=True, leader_url="http://me:8083/", membe
 FOLLOWER = Membership(1, "me", is_leader=False, leader_url="http://you:8083/", members=())
 
 
+class Factory(ConnectorFactory):
+    """Makes runs in memory; refuses the alias `nobody`, and does not reach `away`."""
+
+    def __init__(self) -> None:
+        self.runs: list[Run] = []
+
+    def given(self, config: Mapping[str, str | None]) -> Given:
+        return Given(config, {})
+
+    def prepared(self, connector: Mapping[str, str]) -> Prepared:
+        if connector["source.cluster.alias"] == "nobody":
+            raise ConfigError("source.cluster.alias", "nobody", "is not there")
+        self.runs.append(Run(dict(connector)))
+        return lambda: self.runs[-1]
+
+    def plan(self, config: ConnectorConfig) -> FlowPlan:
+        if config["source.cluster.alias"] == "away":
+            raise DisconnectedError("away:9092 does not answer")
+        self.prepared(config)
+        return FlowPlan(Flow(Alias(config["source.cluster.alias"]), Alias("B")), None)
+
+
 class Node:
     """A herder over topics in memory."""
 
@@ -54,9 +76,10 @@ class Node:
         self.membership = LEADER
         self.configs = config_topic()
         self.statuses, _ = status_topic()
-        self.runs: list[Run] = []
+        factory = Factory()
+        self.runs = factory.runs
         self.leader = Leader(
-            self._prepared, self.configs, self.statuses, "me:8083", lambda: True, tracks_topics=True
+            factory.prepared, self.configs, self.statuses, "me:8083", lambda: True, tracks_topics=True
         )
         self.herder = Herder(
             worker_file(Properties(WORKER), {}),
@@ -64,27 +87,9 @@ class Node:
             NodeTopics(self.configs, self.statuses, "offsets"),
             self.leader,
             lambda: self.membership,
-            self,
+            factory,
         )
         self.herder.cluster_id = "cluster"
-
-    def given(self, config: Mapping[str, str | None]) -> Given:
-        return Given(config, {})
-
-    def prepared(self, connector: Properties) -> Prepared:
-        if connector["source.cluster.alias"] == "nobody":
-            raise ConfigError("source.cluster.alias", "nobody", "is not there")
-        return self._prepared(connector)
-
-    def plan(self, config: ConnectorConfig) -> FlowPlan:
-        if config["source.cluster.alias"] == "away":
-            raise DisconnectedError("away:9092 does not answer")
-        self.prepared(Properties(config))
-        return FlowPlan(Flow(Alias(config["source.cluster.alias"]), Alias("B")), None)
-
-    def _prepared(self, config: ConnectorConfig) -> Prepared:
-        self.runs.append(Run(dict(config)))
-        return lambda: self.runs[-1]
 
 
 @pytest.fixture
