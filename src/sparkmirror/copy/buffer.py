@@ -4,7 +4,7 @@ A partition far ahead of its acknowledgements must leave room for the others of 
 the target does not take.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.partition_copy import PartitionCopy
@@ -17,7 +17,9 @@ _SILENT_S = 10.0
 class Buffer:
     """`outstanding_bytes` are taken from the source, and not acknowledged by the target."""
 
-    def __init__(self, plan: TaskPlan) -> None:
+    def __init__(self, plan: TaskPlan, when_free: Callable[[], None]) -> None:
+        """`when_free` is called once when half of the buffer is free that was awaited."""
+        self._when_free = when_free
         self.bytes_max = plan.buffer_bytes_max
         self.outstanding_bytes = 0
         self._outstanding_bytes_max = plan.outstanding_bytes_max
@@ -45,14 +47,15 @@ class Buffer:
         return self.outstanding_bytes <= self.bytes_max // 2
 
     def await_half(self) -> None:
-        """`is_awaited_and_free` says once when half of it is free."""
+        """Call `when_free` when half of it is free."""
         self._is_awaited = True
 
-    def is_awaited_and_free(self) -> bool:
-        if not self._is_awaited or not self.is_half_free:
-            return False
-        self._is_awaited = False
-        return True
+    def acknowledged(self, count: int) -> None:
+        """Free so many bytes."""
+        self.outstanding_bytes -= count
+        if self._is_awaited and self.is_half_free:
+            self._is_awaited = False
+            self._when_free()
 
     def is_full_for(self, copy: PartitionCopy) -> bool:
         return copy.outstanding_bytes > self._partition_bytes_max

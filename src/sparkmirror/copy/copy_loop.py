@@ -13,7 +13,6 @@ from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import PositionRead, TransactionLost
 from sparkmirror.copy.task_state import TaskState
-from sparkmirror.copy.transactions.transaction_cycle import TransactionCycle
 from sparkmirror.policies.rate_limits import RateLimits
 
 _REPORT_INTERVAL_S = 1.0
@@ -47,12 +46,8 @@ class CopyLoop:
         self._bug: BaseException | None = None
         self._state = TaskState(plan)
         cycles = CycleDetection(plan)
-        self.pipeline = CopyPipeline(plan, self._loop, self._state, cycles, fenced_pause_s)
-        self._transactions = (
-            None
-            if plan.transaction is None
-            else TransactionCycle(plan, self._loop, self.pipeline, self._state, cycles, coordinator)
-        )
+        self.pipeline = CopyPipeline(plan, self._loop, self._state, cycles, fenced_pause_s, coordinator)
+        self._transactions = self.pipeline.transactions
         self._has_started = False
         self._writing: asyncio.Future[None] | None = None
         """The newest write of what `TaskState.collect` gave."""
@@ -82,8 +77,6 @@ class CopyLoop:
         self._stopping.set()
 
     async def _main(self) -> None:
-        if self._transactions is None:
-            self.pipeline.writer.start(self.pipeline.targets)
         self.pipeline.start()
         self.pipeline.lookups.run(self._open())
         reports = self._loop.call_later(_REPORT_INTERVAL_S, self._report)
@@ -95,14 +88,14 @@ class CopyLoop:
         """Start all partitions at their stored positions."""
         pipeline, transactions = self.pipeline, self._transactions
         if transactions is not None:
-            pipeline.writer = await transactions.open(self._reopen)
+            await transactions.open(self._reopen)
         sources = [copy.plan.source for copy in pipeline.copies]
         stored = await pipeline.lookups.stored_positions(sources)
         self._has_started = True
         if transactions is not None:
-            transactions.start(pipeline.writer)
+            transactions.start()
         for source in sources:
-            pipeline.report(source, PositionRead(stored.get(source)))
+            pipeline.steps.report(source, PositionRead(stored.get(source)))
 
     def _reopen(self) -> None:
         """A transaction is lost, everything since the last commit is aborted: start all partitions again."""
@@ -110,7 +103,7 @@ class CopyLoop:
             return
         self.pipeline.writer.stop()
         self.pipeline.lookups.stop()
-        self.pipeline.report_all(TransactionLost())
+        self.pipeline.steps.report_all(TransactionLost())
         self.pipeline.lookups.run(self._open())
 
     async def _finish(self) -> None:
@@ -129,7 +122,7 @@ class CopyLoop:
             await self._writing
         if self._has_started:
             await self._loop.run_in_executor(None, self._state.close, self._copies())
-            await pipeline.writes.close(self._copies(), unanswered)
+            await pipeline.attempts.close(unanswered)
         pipeline.gaps.close()
 
     def _report(self) -> None:
@@ -137,9 +130,7 @@ class CopyLoop:
         self._loop.call_later(_REPORT_INTERVAL_S, self._report)
         if self._stopping.is_set():
             return
-        self.pipeline.check_buffer()
-        self.pipeline.renew()
-        self.pipeline.gaps.check()
+        self.pipeline.check()
         write = self._state.collect(self._copies(), self._loop.time(), self.pipeline.load())
         if write is not None:
             self._writing = self._loop.run_in_executor(None, write)

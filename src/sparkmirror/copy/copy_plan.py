@@ -8,6 +8,8 @@ Pure.
 
 from dataclasses import dataclass, replace
 
+from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules
+from sparkmirror.batches.compression import CODECS
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.policies.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
@@ -92,6 +94,18 @@ class TaskPlan:
     """Whether topics' names show what was mirrored from the target; else producer ids do."""
     driver: Driver | None = None
     """The process that announced the copy job."""
+
+    def rules_of(self, partition: CopyPartition) -> CopyRules:
+        """The rules by which the partition's batches are copied."""
+        compression = self.producer.compression
+        return CopyRules(
+            codec=None if compression is None else CODECS.index(compression),
+            check_crcs=self.consumer.check_crcs,
+            merged_bytes_max=MERGED_BYTES_MAX,
+            decompressed_bytes_max=self.settings.decompressed_bytes_max,
+            target_stamps_append_time=partition.target_stamps_append_time,
+            is_gapless=partition.preserves_offsets,
+        )
 
     @property
     def connections(self) -> frozenset[ConnectionSettings]:

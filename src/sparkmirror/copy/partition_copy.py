@@ -8,7 +8,7 @@ Pure.
 import sys
 from bisect import bisect_left
 from collections import Counter, deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
@@ -17,11 +17,12 @@ from sparkmirror.batches.cycles import CycleFilter
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.copy.copy_state import CopyState
-from sparkmirror.copy.held_batches import HeldBatches
-from sparkmirror.copy.partition_events import ResumeReason
+from sparkmirror.copy.copy_state import CopyState, is_undisturbed
+from sparkmirror.copy.partition_events import Event, Instruction, ResumeReason, Start
+from sparkmirror.copy.partition_states import step
+from sparkmirror.copy.write_strategy import NotStarted, WriteStrategy
 from sparkmirror.domain.errors import FencedError, SparkmirrorError
-from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition
+from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind, target_truncated
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.kafka.wire.fetch import FetchedPartition
@@ -68,7 +69,7 @@ class PartitionCopy:
         """`cycles` tells which batches come back from the target, None where that is not checked."""
         self.plan = plan
         self.preserves_offsets = plan.preserves_offsets
-        """As of the last start: a mismatch may have ended it."""
+        """Whether each record gets its source's offset: a mismatch ends that, with the next start."""
         self.log_start = self.same_end = 0
         """Where the target's log starts, and up to where it has the source's offsets, if it keeps them."""
         self.position = self.fetch_position = 0
@@ -78,13 +79,16 @@ class PartitionCopy:
         """Whether the attempt is recorded, and fences those before it."""
         self.is_settled = True
         """Whether nothing that the attempt sent, and that was dropped since, may be unanswered."""
+        self.is_distrusted = False
+        """Whether the target may have lost the attempt's fence: another attempt must follow soon."""
+        self.writes: WriteStrategy = NotStarted()
         self.written = 0
         """How many records of the attempt are acknowledged."""
         self.last_entry: int | None = None
         """The target offset of its last acknowledged record, or of its marker before, if it has either."""
         self.state = CopyState()
-        self.undisturbed: CopyState | None = None
-        """The last state to which an acknowledgement is no event: compared by identity, once a batch."""
+        self.is_undisturbed = False
+        """Whether an acknowledgement is no event in this state: asked once a batch."""
         self.logs = UNKNOWN_LOGS
         self.outstanding_bytes = 0
         self.end_offset: int | None = None
@@ -96,18 +100,61 @@ class PartitionCopy:
         self.cycles = cycles
         self._rules = rules
         self._read_committed = read_committed
-        self.held = HeldBatches()
         self._outstanding: deque[_Outstanding] = deque()
         self._latency: dict[int, int] = {}
 
-    def start(self, position: int, producer: ProducerState, logs: LogIdentity = UNKNOWN_LOGS) -> None:
-        """Nothing may be outstanding."""
+    def step(self, event: Event, now: float) -> Iterable[Instruction]:
+        """Take an event. Return what must be done, in that order."""
+        self.state, instructions = step(self.state, event, now)
+        self.is_undisturbed = is_undisturbed(self.state)
+        return instructions
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its recorded attempt can go on: nothing that it sent is unanswered."""
+        return self.is_recorded and self.is_settled
+
+    def begin(self, start: Start, writes: WriteStrategy) -> None:
+        """Start there, and write with this strategy. Nothing may be outstanding."""
         assert not self._outstanding
-        if logs.target_id != self.logs.target_id:
+        if start.attempt is not None:
+            self.is_recorded, self.written, self.last_entry = True, 0, start.marker
+        elif start.claimed is not None or not self.goes_on:
+            self.is_recorded = False
+        if start.attempt is None and self._has_lost_last_entry(start):
             self.last_entry = None
-        self.position = self.fetch_position = position
-        self.producer = producer
-        self.logs = logs
+        self.preserves_offsets = start.claimed is not None
+        self.is_settled, self.is_distrusted = True, False
+        self.position = self.fetch_position = start.position
+        self.producer, self.logs, self.writes = start.producer, start.logs, writes
+        self.log_start, self.same_end = start.log_start, start.producer.next_offset
+        if start.keeps_all:
+            self.cycles = None
+        if start.incident is not None:
+            self.note(start.incident)
+
+    def _has_lost_last_entry(self, start: Start) -> bool:
+        """Whether the target's log is another one, or ends before the last entry."""
+        is_short = self.last_entry is not None and start.producer.next_offset <= self.last_entry
+        return is_short or start.logs.target_id != self.logs.target_id
+
+    def read(self, end_offset: int, leader_epoch: int) -> None:
+        """Note what a Fetch has told of the source: where it ends, and the epoch of what was read."""
+        self.end_offset = end_offset
+        if leader_epoch != self.logs.source_epoch:
+            self.logs = self.logs._replace(source_epoch=leader_epoch)
+
+    def has_same_up_to(self, end: int) -> None:
+        """Note that the target has the source's offsets up to there."""
+        self.same_end = end
+
+    def pass_gap(self, state: ProducerState) -> None:
+        """Continue behind the control markers that have filled a gap."""
+        self.producer, self.same_end = state, state.next_offset
+
+    def distrust(self) -> None:
+        """Note that the target may have lost the fence: an attempt that follows must fence this one, too."""
+        self.is_settled, self.is_distrusted = False, True
 
     def forget_position(self) -> None:
         """Another task may continue the partition: nothing is stored of it any more."""
@@ -119,6 +166,11 @@ class PartitionCopy:
         self.incidents[incident.kind] += 1
         if incident.kind is IncidentKind.RECORDS_LOST:
             self.lost += incident.records
+
+    def note_once(self, incident: Incident) -> None:
+        """Report it unless one of its kind was reported."""
+        if not self.incidents[incident.kind]:
+            self.note(incident)
 
     def take(self, fetched: FetchedPartition, bytes_max: int = sys.maxsize) -> Iterator[OutgoingBatch]:
         """The batches to write, in order; the caller writes every one of them.
@@ -176,18 +228,28 @@ class PartitionCopy:
                 self.position = position
 
     def discard(self) -> None:
-        """The writer dropped what is outstanding: go back to the first record that isn't acknowledged."""
+        """The writer dropped what is outstanding: go back to the first record that isn't acknowledged.
+
+        What was sent of it may arrive all the same.
+        """
         self._outstanding.clear()
         self.outstanding_bytes = 0
         self.fetch_position = self.position
+        self.is_settled = False
+        self.writes.went_back()
 
-    def drop_last(self, count: int) -> int:
-        """The writer dropped so many of the last batches: go back to the first of them. How many bytes."""
+    def drop_unsent(self, drop: Callable[[TopicPartition], int]) -> int:
+        """Go back to the first batch that was never sent. Return how many bytes that drops.
+
+        `drop` lets the writer forget its unsent batches of the target partition, and returns their number.
+        """
         before = self.outstanding_bytes
+        count = self.writes.drop_held() + drop(self.plan.target)
         for _ in range(count):
             self.outstanding_bytes -= len(self._outstanding.pop().batch.data)
         if count:
             self.fetch_position = self._outstanding[-1].next_offset if self._outstanding else self.position
+        self.writes.went_back()
         return before - self.outstanding_bytes
 
     def resume_reason(self, reason: ResumeReason) -> ResumeReason:

@@ -1,7 +1,7 @@
 """Decides what a mirrored partition does next: `step` takes an event, and returns a state and instructions.
 
 What fetching, producing, resuming, transactions and limits report about a partition arrives here as an event;
-`CopyPipeline` carries the instructions out. TABLE has every pair of phase and event that can occur, any other
+`Instructions` carries out what follows. TABLE has every pair of phase and event that can occur, any other
 raises. The diagram in `docs/design/partition-states.md` is rendered from it.
 
 Pure.

@@ -15,8 +15,9 @@ from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
-from sparkmirror.copy.copy_state import CopyState, Phase
+from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
+from sparkmirror.copy.partition_events import FetchFailed
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.topic_log import TopicWriter
@@ -56,7 +57,7 @@ def report_failure(plan: TaskPlan, error: str) -> None:
     """Report in the progress topic that none of a task's partitions is copied. Raises KafkaError."""
     copies = [PartitionCopy(partition, CopyRules(), read_committed=False) for partition in plan.partitions]
     for copy in copies:
-        copy.state = CopyState(fetch_error=KafkaError(error))
+        copy.step(FetchFailed(KafkaError(error)), 0.0)
     with closing(TopicWriter(plan.state.connection)) as writer:
         writer.write(plan.state.progress_topic, [_progress_of(copy, plan, 0).to_record() for copy in copies])
 

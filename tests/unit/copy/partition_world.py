@@ -15,7 +15,8 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
-from sparkmirror.copy.partition_states import TABLE, step
+from sparkmirror.copy.partition_states import TABLE
+from sparkmirror.copy.write_strategy import NotStarted
 from sparkmirror.domain.errors import KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_queue import PartitionQueue, PendingBatch, QueueEvent, QueuePhase
@@ -62,7 +63,7 @@ class PartitionWorld:
             Do.PAUSE_FETCH: self.set("fetches", value=False),
             Do.AWAIT_DRAINED: self.note_drained,
             Do.DISCARD: self.copy.discard,
-            Do.FREE_BUFFER: lambda: self.copy.drop_last(self.queue.drop_unsent()),
+            Do.FREE_BUFFER: lambda: self.copy.drop_unsent(lambda _: self.queue.drop_unsent()),
             Do.FORGET_POSITION: self.copy.forget_position,
             Do.READ_POSITION: self.set("reads_position", value=True),
             Do.CANCEL_RESOLVE: self.set("resolving", value=None),
@@ -83,7 +84,7 @@ class PartitionWorld:
     # states
 
     def report(self, event: Event) -> None:
-        self.copy.state, instructions = step(self.copy.state, event, self.now)
+        instructions = self.copy.step(event, self.now)
         self.visited.add(self.copy.state.phase)
         for instruction in instructions:
             self.carry_out(instruction)
@@ -101,7 +102,7 @@ class PartitionWorld:
                 assert self.copy.outstanding_bytes == 0
                 self.resolving = instruction
             case events.StartFrom(start):
-                self.copy.start(start.position, start.producer, start.logs)
+                self.copy.begin(start, NotStarted())
                 self.queue.number(start.producer, NO_TOPIC_ID, self.now)
                 self.fetches = True
 

@@ -1,7 +1,5 @@
 """Positions follow acknowledgements, never fetches."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -11,8 +9,9 @@ from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, OutgoingBatch
 from sparkmirror.batches.records import halve
 from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.copy.copy_state import CopyState
 from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.partition_events import FetchFailed, Start, WriteFailed
+from sparkmirror.copy.write_strategy import NotStarted
 from sparkmirror.domain.errors import CorruptBatchError, FencedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
@@ -29,7 +28,7 @@ def partition_copy(
 ) -> PartitionCopy:
     rules = CopyRules(batch_bytes_max=bytes_max)
     copy = PartitionCopy(CopyPartition(SOURCE, "s.t"), rules, read_committed=read_committed)
-    copy.start(position, BEGUN)
+    copy.begin(Start(position, BEGUN), NotStarted())
     return copy
 
 
@@ -58,7 +57,7 @@ def test_the_position_waits_for_the_acknowledgement() -> None:
 
 def test_sequences_continue_at_0_after_the_largest() -> None:
     copy = partition_copy()
-    copy.start(0, BEGUN._replace(next_sequence=SEQUENCE_MODULUS - 3))
+    copy.begin(Start(0, BEGUN._replace(next_sequence=SEQUENCE_MODULUS - 3)), NotStarted())
     first, second = copy.take(fetched(batch(0), batch(2, 5)))
     acknowledge(copy, first)
     assert copy.producer == ProducerState(BEGUN.producer, SEQUENCE_MODULUS - 1, 502)
@@ -143,7 +142,7 @@ def test_discarding_goes_back_to_what_is_not_acknowledged() -> None:
 def test_a_source_batch_that_became_several_is_dropped_from_its_middle_on() -> None:
     copy = partition_copy(position=1, bytes_max=75)
     first, second, third = copy.take(fetched(batch(0, 4)))
-    assert copy.drop_last(2) == len(second.data) + len(third.data)
+    assert copy.drop_unsent(lambda _: 2) == len(second.data) + len(third.data)
     assert copy.fetch_position == 2
     again = list(copy.take(fetched(batch(0, 4))))
     assert [list(outgoing.offsets) for outgoing in again] == [[2], [3]]
@@ -187,9 +186,9 @@ def test_latency_is_that_of_the_newest_record_for_every_record() -> None:
 def test_its_state_says_whether_time_may_heal() -> None:
     copy = partition_copy()
     states = [copy.reported_state]
-    copy.state = CopyState(fetch_error=RetriableError("leader moved"))
+    copy.step(FetchFailed(RetriableError("leader moved")), 0.0)
     states.append(copy.reported_state)
-    copy.state = replace(copy.state, write_error=KafkaError("too large"))
+    copy.step(WriteFailed(KafkaError("too large")), 0.0)
     states.append(copy.reported_state)
     assert states == [PartitionState.RUNNING, PartitionState.RETRYING, PartitionState.FAILED]
     assert copy.error is copy.state.write_error
@@ -197,7 +196,7 @@ def test_its_state_says_whether_time_may_heal() -> None:
 
 def test_who_is_fenced_needs_nobody() -> None:
     copy = partition_copy()
-    copy.state = CopyState(write_error=FencedError("another task has claimed it", INVALID_PRODUCER_EPOCH))
+    copy.step(WriteFailed(FencedError("another task has claimed it", INVALID_PRODUCER_EPOCH)), 0.0)
     assert copy.reported_state is PartitionState.RETRYING
 
 
@@ -234,7 +233,7 @@ def test_the_position_is_never_ahead_of_the_acknowledgements(
             copy.discard()
             outstanding.clear()
         elif move == "drop last" and outstanding:
-            assert copy.drop_last(1) == len(outstanding.pop().data)
+            assert copy.drop_unsent(lambda _: 1) == len(outstanding.pop().data)
         assert arrived == [record for record in records if record < copy.position]
         assert copy.fetch_position >= copy.position
         assert copy.outstanding_bytes == sum(len(outgoing.data) for outgoing in outstanding)

@@ -7,7 +7,7 @@ as many records as were lost would hide the loss from the next base offset.
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
@@ -17,6 +17,7 @@ from sparkmirror.copy.partition_states import UNREACHABLE
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import target_overwritten
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
 from sparkmirror.kafka.data.partition_reader import SpanReader
 
@@ -47,11 +48,10 @@ class Missing(NamedTuple):
 
 
 class LeaderChangeCheck:
-    """On the loop's thread only. `tell` hears of each partition whose last entry is missing."""
+    """On the loop's thread only. Where the last entry is missing, the attempt must be followed by another."""
 
-    def __init__(self, target: ConnectionSettings, tell: Callable[[PartitionCopy, Missing], None]) -> None:
+    def __init__(self, target: ConnectionSettings) -> None:
         self._target = target
-        self._tell = tell
 
     async def check(self, copies: Mapping[TopicPartition, PartitionCopy]) -> None:
         """Of these target partitions, which have new leaders."""
@@ -61,7 +61,9 @@ class LeaderChangeCheck:
         for partition, missing in (await self._missing(entries)).items():
             copy = copies[partition]
             if copy.producer is not None and copy.producer.producer == missing.entry.producer:
-                self._tell(copy, missing)
+                if missing.is_replaced:
+                    copy.note(target_overwritten(copy.plan.target, missing.entry.offset))
+                copy.distrust()
 
     async def _missing(self, entries: Mapping[TopicPartition, LastEntry]) -> Mapping[TopicPartition, Missing]:
         """Tries again until the target can be read."""

@@ -115,11 +115,16 @@ class TransactionCycle:
         self._is_lost = self._has_failed = False
         self._on_lost: Callable[[], None] | None = None
         self._losses = self._fences = 0
+        self.writer = self._new_writer()
+        """That of the transactions since the last initialisation."""
 
     # life
 
-    async def open(self, on_lost: Callable[[], None]) -> BatchWriter:
-        """Initialise the transactional id, however long that takes, and return a writer for its transactions.
+    def _new_writer(self) -> BatchWriter:
+        return BatchWriter(self._plan.writer_settings, self._loop, self, self._scope)
+
+    async def open(self, on_lost: Callable[[], None]) -> None:
+        """Initialise the transactional id, however long that takes; `writer` is for its transactions then.
 
         An open transaction of the id is aborted. A former writer must not be used any more.
         """
@@ -135,10 +140,11 @@ class TransactionCycle:
             await asyncio.sleep(_LOST.delay_s(self._losses, random.random()))
         await self._initialise()
         self._is_lost = False
-        return BatchWriter(self._plan.writer_settings, self._loop, self, self._scope)
+        self.writer = self._new_writer()
 
-    def start(self, writer: BatchWriter) -> None:
+    def start(self) -> None:
         """Begin transactions as soon as there is something for one. The positions must be read."""
+        writer = self.writer
         writer.start([*(copied.target for copied in self._plan.partitions), *self._log.ends])
         for partition, end in self._log.ends.items():
             writer.begin(partition, ProducerState(NOT_IDEMPOTENT, 0, end))

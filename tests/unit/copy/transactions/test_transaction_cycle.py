@@ -12,8 +12,10 @@ from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.partition_events import Start
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.transactions.transaction_cycle import TransactionCycle
+from sparkmirror.copy.write_strategy import NotStarted
 from sparkmirror.domain.errors import FencedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.batch_writer import BatchWriter
@@ -49,15 +51,19 @@ class CycleWorld:
     def copy(self) -> PartitionCopy:
         return self.copies[0]
 
+    @property
+    def writer(self) -> BatchWriter:
+        return self.cycle.writer
+
     def open(self) -> None:
         """Initialise the transactional id and continue from the stored position."""
-        self.writer: BatchWriter = self.run.wait_for(self.cycle.open(self._lost))
+        self.run.wait_for(self.cycle.open(self._lost))
         position = self.stored_position
         self.copy.discard()
-        self.copy.start(position + 1, ProducerState(NOT_IDEMPOTENT, 0, 0))
+        self.copy.begin(Start(position + 1, ProducerState(NOT_IDEMPOTENT, 0, 0)), NotStarted())
 
         def start() -> None:
-            self.cycle.start(self.writer)
+            self.cycle.start()
             self.writer.begin(TARGET, ProducerState(NOT_IDEMPOTENT, 0, self.stage.target.log(TARGET).end))
 
         self.run.call(start)
