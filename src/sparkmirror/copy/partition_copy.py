@@ -20,7 +20,7 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import CopyState, is_undisturbed
 from sparkmirror.copy.partition_events import Event, Instruction, ResumeReason, Start
 from sparkmirror.copy.partition_states import step
-from sparkmirror.copy.write_strategy import NotStarted, WriteStrategy
+from sparkmirror.copy.write_strategy import WriteStrategy
 from sparkmirror.domain.errors import FencedError, SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind, target_truncated
@@ -81,7 +81,7 @@ class PartitionCopy:
         """Whether nothing that the attempt sent, and that was dropped since, may be unanswered."""
         self.is_distrusted = False
         """Whether the target may have lost the attempt's fence: another attempt must follow soon."""
-        self.writes: WriteStrategy = NotStarted()
+        self.writes = WriteStrategy()
         self.written = 0
         """How many records of the attempt are acknowledged."""
         self.last_entry: int | None = None

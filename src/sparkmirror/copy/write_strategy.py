@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NoReturn, Protocol
+from typing import Protocol
 
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.partition_events import Event
@@ -21,31 +21,51 @@ class Delivery(Protocol):
     def writer(self) -> BatchWriter: ...
 
 
-class WriteStrategy(Protocol):
-    """Hands the batches of one partition to its writer, in their order."""
+class WriteStrategy:
+    """Hands the batches of one partition to its writer, in their order. This one has nothing to write."""
 
     @property
     def has_held(self) -> bool:
         """Whether batches are held back, which the writer does not know yet."""
-        ...
+        return False
 
     def started(self) -> None:
         """Note that the partition has started where its copy says."""
 
     def append(self, batch: OutgoingBatch) -> None:
         """Hand the batch to the writer, now or when it is its turn."""
+        raise AssertionError(f"offset {batch.offsets[0]} is written before the partition has started")
 
     def taken(self) -> Event | None:
         """Note that a response was taken as far as possible. Return what keeps it from going on."""
+        return None
 
-    def acknowledged(self, batch: OutgoingBatch, base_offset: int) -> Event | None:
+    def acknowledged(self, batch: OutgoingBatch, base_offset: int) -> Event | None:  # noqa: ARG002
         """Note that the target has the batch from this offset on. Return what follows from it."""
+        return None
 
     def drop_held(self) -> int:
         """Forget the batches that are held back. Return how many."""
+        return 0
 
     def went_back(self) -> None:
         """Note that the next batch begins at the partition's `fetch_position`; forget what is held back."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainWrites(WriteStrategy):
+    """Hands each batch to the writer at once: in transactions, and where attempts are not recorded."""
+
+    source: TopicPartition
+    target: TopicPartition
+    delivery: Delivery
+    note_sync: NoteSync
+
+    def append(self, batch: OutgoingBatch) -> None:
+        self.delivery.writer.append(self.target, batch)
+
+    def acknowledged(self, batch: OutgoingBatch, base_offset: int) -> None:
+        self.note_sync(self.source, batch, base_offset)
 
 
 class HeldBatches:
@@ -79,52 +99,3 @@ class HeldBatches:
         self._batches.clear()
         self.drops += 1
         return count
-
-
-class NotStarted:
-    """The strategy of a partition before its first start: it has nothing to write."""
-
-    has_held = False
-
-    def started(self) -> None: ...
-
-    def append(self, batch: OutgoingBatch) -> NoReturn:
-        raise AssertionError(f"{batch.offsets[0]} is written before the partition has started")
-
-    def taken(self) -> None: ...
-
-    def acknowledged(self, batch: OutgoingBatch, base_offset: int) -> None: ...
-
-    def drop_held(self) -> int:
-        return 0
-
-    def went_back(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class PlainWrites:
-    """Hands each batch to the writer at once: in transactions, and where attempts are not recorded."""
-
-    source: TopicPartition
-    target: TopicPartition
-    delivery: Delivery
-    note_sync: NoteSync
-
-    @property
-    def has_held(self) -> bool:
-        return False
-
-    def started(self) -> None: ...
-
-    def append(self, batch: OutgoingBatch) -> None:
-        self.delivery.writer.append(self.target, batch)
-
-    def taken(self) -> None: ...
-
-    def acknowledged(self, batch: OutgoingBatch, base_offset: int) -> None:
-        self.note_sync(self.source, batch, base_offset)
-
-    def drop_held(self) -> int:
-        return 0
-
-    def went_back(self) -> None: ...

@@ -16,7 +16,7 @@ from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
 from sparkmirror.copy.partition_states import TABLE
-from sparkmirror.copy.write_strategy import NotStarted
+from sparkmirror.copy.write_strategy import WriteStrategy
 from sparkmirror.domain.errors import KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_queue import PartitionQueue, PendingBatch, QueueEvent, QueuePhase
@@ -102,7 +102,7 @@ class PartitionWorld:
                 assert self.copy.outstanding_bytes == 0
                 self.resolving = instruction
             case events.StartFrom(start):
-                self.copy.begin(start, NotStarted())
+                self.copy.begin(start, WriteStrategy())
                 self.queue.number(start.producer, NO_TOPIC_ID, self.now)
                 self.fetches = True
 

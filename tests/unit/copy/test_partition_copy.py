@@ -11,7 +11,7 @@ from sparkmirror.batches.records import halve
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import FetchFailed, Start, WriteFailed
-from sparkmirror.copy.write_strategy import NotStarted
+from sparkmirror.copy.write_strategy import WriteStrategy
 from sparkmirror.domain.errors import CorruptBatchError, FencedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
@@ -28,7 +28,7 @@ def partition_copy(
 ) -> PartitionCopy:
     rules = CopyRules(batch_bytes_max=bytes_max)
     copy = PartitionCopy(CopyPartition(SOURCE, "s.t"), rules, read_committed=read_committed)
-    copy.begin(Start(position, BEGUN), NotStarted())
+    copy.begin(Start(position, BEGUN), WriteStrategy())
     return copy
 
 
@@ -57,7 +57,7 @@ def test_the_position_waits_for_the_acknowledgement() -> None:
 
 def test_sequences_continue_at_0_after_the_largest() -> None:
     copy = partition_copy()
-    copy.begin(Start(0, BEGUN._replace(next_sequence=SEQUENCE_MODULUS - 3)), NotStarted())
+    copy.begin(Start(0, BEGUN._replace(next_sequence=SEQUENCE_MODULUS - 3)), WriteStrategy())
     first, second = copy.take(fetched(batch(0), batch(2, 5)))
     acknowledge(copy, first)
     assert copy.producer == ProducerState(BEGUN.producer, SEQUENCE_MODULUS - 1, 502)

@@ -29,7 +29,7 @@ from sparkmirror.copy.partition_events import (
 from sparkmirror.copy.partition_steps import Report
 from sparkmirror.copy.preserve.log_start_watch import LogStartWatch
 from sparkmirror.copy.resume.claims import transactional_id_of
-from sparkmirror.copy.write_strategy import Delivery, HeldBatches
+from sparkmirror.copy.write_strategy import Delivery, HeldBatches, WriteStrategy
 from sparkmirror.domain.errors import FencedError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.incidents import offset_gap, offset_mismatch, offset_taken
@@ -51,7 +51,7 @@ _GAP_REMEDY: Final = (
 
 
 @dataclass(slots=True)
-class GapWrites:
+class GapWrites(WriteStrategy):
     """Writes a partition whose offsets are preserved.
 
     `end` is where the target ends when what was handed to the writer is acknowledged. `is_own` says whether

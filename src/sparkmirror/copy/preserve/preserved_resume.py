@@ -29,7 +29,7 @@ from sparkmirror.copy.preserve.preserved_findings import (
 )
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts, filler_end
 from sparkmirror.copy.preserve.preserved_tail import Bounds, Log, Tail, read_tails
-from sparkmirror.copy.resume.claims import transactional_id_of
+from sparkmirror.copy.resume.claims import claim_epochs
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import LogIdentity, TopicPartition, is_another
@@ -43,7 +43,6 @@ from sparkmirror.domain.preserving import REFUSED
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.data.partition_reader import TOGETHER_MAX, SpanReader
-from sparkmirror.kafka.transactions.fencing import Fencing
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import Migrations, read_migrations
@@ -92,10 +91,12 @@ class PreservedEnds:
     plan: TaskPlan
     cycles: CycleDetection
     beginnings: PreservedStarts
+    sources: frozenset[TopicPartition]
 
     @classmethod
     def of(cls, plan: TaskPlan, cycles: CycleDetection) -> "PreservedEnds":
-        return cls(plan, cycles, PreservedStarts.of(plan))
+        sources = frozenset(each.source for each in plan.partitions if each.preserves_offsets)
+        return cls(plan, cycles, PreservedStarts.of(plan), sources)
 
     def end(self) -> None:
         """Let what is under way return soon."""
@@ -119,8 +120,7 @@ class PreservedEnds:
 
     def promoted(self, sources: Collection[TopicPartition]) -> Mapping[TopicPartition, SparkmirrorError]:
         """Why those of them must not be written whose topic is promoted. To be asked behind the claims."""
-        preserved = {plan.source for plan in self.plan.partitions if plan.preserves_offsets}
-        concerned = preserved.intersection(sources)
+        concerned = self.sources.intersection(sources)
         return promoted(self._migrations().promotions, concerned) if concerned else {}
 
     @property
@@ -224,7 +224,7 @@ class PreservedEnds:
         consumer, target = self.plan.consumer, self._target
         source_topics = read_metadata(consumer.connection, {plan.source.topic for plan in plans})
         target_topics = read_metadata(target.connection, {plan.target_topic for plan in plans})
-        claims = self._claim(sources)
+        claims = claim_epochs(self.plan, sources)
         migrations = self._migrations()
         refusals = promoted(migrations.promotions, sources)
         self.cycles.record(claim.id for claim in claims.values() if isinstance(claim, ProducerId))
@@ -261,14 +261,6 @@ class PreservedEnds:
                     deleted_ids=migrations.deleted_ids(plan.source.topic),
                 )
         return found
-
-    def _claim(
-        self, sources: Sequence[TopicPartition]
-    ) -> Mapping[TopicPartition, ProducerId | SparkmirrorError]:
-        ids = {source: transactional_id_of(self.plan, source) for source in sources}
-        with closing(Fencing(self.plan.producer.connection)) as fencing:
-            claims = fencing.claim(list(ids.values()))
-        return {source: claims[each] for source, each in ids.items()}
 
     def _outcome(self, known: Known, tail: Tail, logs: _Logs) -> _Outcome:
         plan, reason, found = known

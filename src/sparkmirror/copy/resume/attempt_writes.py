@@ -17,7 +17,7 @@ from sparkmirror.copy.partition_events import Start, WriteFailed
 from sparkmirror.copy.partition_states import UNREACHABLE
 from sparkmirror.copy.partition_steps import Report
 from sparkmirror.copy.resume.claims import Claims
-from sparkmirror.copy.write_strategy import Delivery, HeldBatches, NoteSync
+from sparkmirror.copy.write_strategy import Delivery, HeldBatches, NoteSync, WriteStrategy
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.topic_log import TopicWriter
@@ -33,7 +33,7 @@ RENEWAL_S: Final = 6 * 3600.0
 
 
 @dataclass(slots=True)
-class AttemptWrites:
+class AttemptWrites(WriteStrategy):
     """Writes a partition under a recorded attempt.
 
     `is_due` says that `ends` must be recorded, `is_moved` that the attempt's record must be written with the
@@ -70,8 +70,6 @@ class AttemptWrites:
             return
         self.held.append(batch)
         self.record_soon()
-
-    def taken(self) -> None: ...
 
     def acknowledged(self, batch: OutgoingBatch, base_offset: int) -> None:
         self.note_sync(self.copy.plan.source, batch, base_offset)

@@ -7,7 +7,7 @@ one sees the newer one's claim, or the newer one fences the older.
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
@@ -132,11 +132,10 @@ class Claims:
         known: Mapping[TopicPartition, list[Attempt]],
         found: _Claims,
     ) -> Mapping[TopicPartition, Attempt]:
-        with closing(Fencing(self.plan.producer.connection)) as fencing:
-            claims = fencing.claim([self._transactional_id(plan.source) for plan in plans])
         own: dict[TopicPartition, Attempt] = {}
+        claimed = claim_epochs(self.plan, [plan.source for plan in plans])
         for plan in plans:
-            producer = claims[self._transactional_id(plan.source)]
+            producer = claimed[plan.source]
             if isinstance(producer, ProducerId):
                 own[plan.source] = Attempt(producer, _generation(producer, known[plan.source]))
             elif isinstance(producer, AuthorizationError | UnsupportedVersionError):
@@ -258,6 +257,16 @@ class Claims:
                     else:
                         pending[fetched.partition] = following, producer
         return markers
+
+
+def claim_epochs(
+    plan: TaskPlan, sources: Collection[TopicPartition]
+) -> Mapping[TopicPartition, ProducerId | SparkmirrorError]:
+    """Claim an epoch for each source partition, above all before it. Blocks. Raises KafkaError."""
+    ids = {source: transactional_id_of(plan, source) for source in sources}
+    with closing(Fencing(plan.producer.connection)) as fencing:
+        claimed = fencing.claim(list(ids.values()))
+    return {source: claimed[each] for source, each in ids.items()}
 
 
 def transactional_id_of(plan: TaskPlan, source: TopicPartition) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
@@ -63,7 +63,12 @@ from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
 
+_RECREATED: Final = (IncidentKind.SOURCE_RECREATED, IncidentKind.TARGET_RECREATED)
+_RECREATED_REMEDY: Final = "on.topic.recreated is fail. Set it to record or restart"
+_LOSS_REMEDY: Final = "on.data.loss is fail. Set it to record"
+
 _T = TypeVar("_T")
+_Store = Callable[[Sequence[LogRecord]], None]
 _Reasons = Mapping[TopicPartition, ResumeReason]
 _Starts = Mapping[TopicPartition, Start | SparkmirrorError]
 
@@ -89,18 +94,12 @@ class Resumption:
 
     plan: TaskPlan
     cycles: CycleDetection
-    store: Callable[[Sequence[LogRecord]], None]
+    store: _Store
     succession: Succession
     preserved: PreservedEnds
 
     @classmethod
-    def of(
-        cls,
-        plan: TaskPlan,
-        cycles: CycleDetection,
-        store: Callable[[Sequence[LogRecord]], None],
-        claims: Claims | None,
-    ) -> "Resumption":
+    def of(cls, plan: TaskPlan, cycles: CycleDetection, store: _Store, claims: Claims | None) -> "Resumption":
         """`claims` is None where attempts can't be recorded."""
         return cls(plan, cycles, store, Succession(plan, claims), PreservedEnds.of(plan, cycles))
 
@@ -115,8 +114,7 @@ class Resumption:
         cycle detection needs them. Where others can start, partitions whose beginnings take long to fill come
         with the next call.
         """
-        preserved = {plan.source for plan in self.plan.partitions if plan.preserves_offsets}
-        kept = {at: reason for at, reason in reasons.items() if at in preserved}
+        kept = {at: reason for at, reason in reasons.items() if at in self.preserved.sources}
         has_others = len(kept) < len(reasons)
         ends = _each(kept, partial(self.preserved.starts, has_others=has_others))
         translated = {at: found for at, found in ends.items() if isinstance(found, Translated)}
@@ -220,32 +218,29 @@ class Resumption:
         following = position.offset + 1
         if is_another(position.logs.source_id, logs.source_id):
             first = _required(first)
-            return self._recreated(plan, source_recreated(following, first), first, end)
+            return self._allowed(plan, source_recreated(following, first), first, end)
         if is_another(position.logs.target_id, logs.target_id):
             next_offset = following if first is None else first
-            return self._recreated(plan, target_recreated(next_offset), next_offset, now.end.offset)
+            return self._allowed(plan, target_recreated(next_offset), next_offset, now.end.offset)
         if reason.is_gone:
             first = _required(first)
-            return self._without(plan, records_lost(following, first), first, end)
+            return self._allowed(plan, records_lost(following, first), first, end)
         if reason.diverged_at is not None and reason.diverged_at < following:
             at = reason.diverged_at
-            return self._without(plan, source_truncated(following, at), at, end)
+            return self._allowed(plan, source_truncated(following, at), at, end)
         return None
 
-    def _recreated(
+    def _allowed(
         self, plan: CopyPartition, incident: Incident, position: int, end: int
-    ) -> Found | SparkmirrorError:
-        if self.plan.settings.reactions.on_topic_recreated is OnTopicRecreated.FAIL:
-            return _blocked_by(plan, incident, "on.topic.recreated is fail. Set it to record or restart")
-        _log.warning("%s: %s", plan.source, incident.text)
-        return Found(position, end, incident)
-
-    def _without(
-        self, plan: CopyPartition, incident: Incident, position: int, end: int
-    ) -> Found | SparkmirrorError:
-        """Continue behind a gap if `on.data.loss` allows it. A gap changes which record a sequence means."""
-        if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
-            return _blocked_by(plan, incident, "on.data.loss is fail. Set it to record")
+    ) -> Found | KafkaError:
+        """Continue behind what is lost, unless the user wants to be asked."""
+        reactions = self.plan.settings.reactions
+        if incident.kind in _RECREATED:
+            fails, remedy = reactions.on_topic_recreated is OnTopicRecreated.FAIL, _RECREATED_REMEDY
+        else:
+            fails, remedy = reactions.on_data_loss is OnDataLoss.FAIL, _LOSS_REMEDY
+        if fails:
+            return KafkaError(f"{plan.source}: {incident.text}, if it may: {remedy}, or reset the offset")
         _log.warning("%s: %s", plan.source, incident.text)
         return Found(position, end, incident)
 
@@ -297,7 +292,7 @@ class Resumption:
     ) -> None:
         """Store what the next attempt must find before the first batch."""
         plan = self.plan
-        translated = {partition.source for partition in plan.partitions if partition.preserves_offsets}
+        translated = self.preserved.sources
         records = [
             position_record(
                 plan.connector,
@@ -394,10 +389,6 @@ def _read_logs(reason: ResumeReason, current: LogIdentity) -> LogIdentity:
 def _required(first: int | None) -> int:
     assert first is not None, "looked up by `first_offsets`"
     return first
-
-
-def _blocked_by(plan: CopyPartition, incident: Incident, why: str) -> KafkaError:
-    return KafkaError(f"{plan.source}: {incident.text}, if it may: {why}, or reset the offset")
 
 
 def _is_news(start: Start, reason: ResumeReason) -> bool:

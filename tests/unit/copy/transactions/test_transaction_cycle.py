@@ -15,7 +15,7 @@ from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Start
 from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.transactions.transaction_cycle import TransactionCycle
-from sparkmirror.copy.write_strategy import NotStarted
+from sparkmirror.copy.write_strategy import WriteStrategy
 from sparkmirror.domain.errors import FencedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.batch_writer import BatchWriter
@@ -60,7 +60,7 @@ class CycleWorld:
         self.run.wait_for(self.cycle.open(self._lost))
         position = self.stored_position
         self.copy.discard()
-        self.copy.begin(Start(position + 1, ProducerState(NOT_IDEMPOTENT, 0, 0)), NotStarted())
+        self.copy.begin(Start(position + 1, ProducerState(NOT_IDEMPOTENT, 0, 0)), WriteStrategy())
 
         def start() -> None:
             self.cycle.start()
