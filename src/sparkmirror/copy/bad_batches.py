@@ -18,12 +18,12 @@ from sparkmirror.storage.dead_letters import DeadLetter
 
 @dataclass(frozen=True, slots=True)
 class BadBatches:
-    """By the plan's `on.bad.batch`."""
+    """Decides by the plan's `on.bad.batch`."""
 
     plan: TaskPlan
 
     def unreadable(self, copy: PartitionCopy, fetched: FetchedPartition, error: CorruptBatchError) -> Event:
-        """Of a batch at the copy's `fetch_position`. Without a known end it can't be skipped."""
+        """The event of a batch at the copy's `fetch_position`. Without a known end it can't be skipped."""
         refusal = KafkaError(f"{fetched.partition} on {self.plan.consumer.connection.cluster}: {error}")
         end = end_of_batch(fetched.records, copy.fetch_position)
         if self._skips and end is not None:
@@ -31,7 +31,7 @@ class BadBatches:
         return events.SourceBatchFailed(self._with_fix(copy, refusal), random.random())
 
     def refused(self, copy: PartitionCopy, batch: OutgoingBatch, error: SparkmirrorError) -> Event:
-        """By the target."""
+        """The event of a batch that the target has refused."""
         if not is_about_the_batch(error):
             return events.TargetBatchFailed(error, random.random())
         if self._skips:

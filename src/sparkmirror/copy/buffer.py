@@ -28,18 +28,18 @@ class Buffer:
         )
         self._is_awaited = False
         self._silent_since: dict[TopicPartition, tuple[int, float]] = {}
-        """How many records were acknowledged then; only while the buffer is short."""
+        """The acknowledged records and the time of the last change; only while the buffer is short."""
 
     @property
     def free_bytes(self) -> int:
-        """How many may be fetched. Half of the buffer is awaited if that is less."""
+        """The bytes that may be fetched. If they are less than half of the buffer, half is awaited."""
         free = self.bytes_max - self.outstanding_bytes
         self._is_awaited = free < self.bytes_max // 2
         return free
 
     @property
     def takeable_bytes(self) -> int:
-        """How many may be taken of what was fetched, which can become more: decompressed for the target."""
+        """The bytes that may be taken. Fetched bytes can become more: decompressed for the target."""
         return self._outstanding_bytes_max - self.outstanding_bytes
 
     @property
@@ -61,14 +61,14 @@ class Buffer:
         return copy.outstanding_bytes > self._partition_bytes_max
 
     def is_free_for(self, copy: PartitionCopy) -> bool:
-        """After it was full: half of its share is free."""
+        """Whether half of its share is free, after it was full."""
         return copy.outstanding_bytes <= self._partition_bytes_max // 2
 
     def forget_silent(self) -> None:
         self._silent_since.clear()
 
     def stuck(self, copies: Iterable[PartitionCopy], now: float) -> Iterator[PartitionCopy]:
-        """Those with something outstanding that the target does not take. Asked while the buffer is short."""
+        """Yield the copies whose outstanding batches the target does not take, while the buffer is short."""
         for copy in copies:
             if not copy.outstanding_bytes:
                 continue

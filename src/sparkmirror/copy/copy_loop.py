@@ -17,11 +17,11 @@ from sparkmirror.policies.rate_limits import RateLimits
 
 _REPORT_INTERVAL_S = 1.0
 _DRAIN_TIMEOUT_S = 3.0
-"""How long an orderly stop waits for acknowledgements of what is in flight."""
+"""An orderly stop waits this long for acknowledgements of what is in flight."""
 
 _DRAIN_POLL_S = 0.01
 FENCED_PAUSE_S = 5.0
-"""How long a copy job's end may take to reach a task that a newer one has fenced."""
+"""A copy job's end may take this long to reach a task that a newer one has fenced."""
 
 
 class CopyLoop:

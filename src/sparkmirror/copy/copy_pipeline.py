@@ -29,7 +29,7 @@ from sparkmirror.storage.progress import TaskLoad
 
 
 def _copies(plan: TaskPlan, cycles: CycleDetection) -> Mapping[TopicPartition, PartitionCopy]:
-    """By source partition."""
+    """Make the partitions' copies, by source partition."""
     read_committed = plan.consumer.read_committed
     return {
         partition.source: PartitionCopy(
@@ -108,7 +108,7 @@ class CopyPipeline:
         self.gaps.check()
 
     def load(self) -> TaskLoad:
-        """What the task measures of itself; how long positions take to write is not known here."""
+        """The task's measurements, except the time that positions take to write."""
         reader = self.source.reader
         return TaskLoad(
             sum(copy.fetch_position - copy.position for copy in self.copies),

@@ -39,7 +39,7 @@ class StatePlan:
     positions_topic: str
     progress_topic: str
     attempts_topic: str | None = None
-    """Where attempts are recorded and fenced; None where they are not."""
+    """The topic of attempts; None where they are not recorded, nor fenced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class TaskPlan:
     offset_syncs: OffsetSyncPlan | None
     settings: CopySettings = DEFAULT_COPY_SETTINGS
     rate_limits: RateLimits = NO_LIMITS
-    """As of the announcement; a change comes as a record behind it."""
+    """The limits at the announcement; a change comes as a record behind it."""
     rate_shares: Shares = ALL
     buffer_bytes_max: int = 32 * 1024 * 1024
     """Fetched bytes that are not acknowledged yet, for the whole task."""
@@ -109,7 +109,7 @@ class TaskPlan:
 
     @property
     def connections(self) -> frozenset[ConnectionSettings]:
-        """Those that the task brings along."""
+        """The connections' settings that the task brings along."""
         own = {self.consumer.connection, self.producer.connection, self.state.connection}
         return frozenset(own if self.offset_syncs is None else own | {self.offset_syncs.connection})
 

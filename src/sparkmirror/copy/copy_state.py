@@ -11,26 +11,26 @@ _UNKNOWN: Final = ResumeReason()
 
 
 class Phase(Enum):
-    """Only COPYING fetches."""
+    """The phases of a partition. Only COPYING fetches."""
 
     WAITING = "waiting"
-    """Its stored position is being read."""
+    """The stored position is being read."""
     RESOLVING = "resolving"
     """`Resumption` looks up where to start. Nothing is outstanding."""
     RETRYING = "retrying"
-    """No start was found; a timer runs."""
+    """A start was not found; a timer runs."""
     COPYING = "copying"
     THROTTLED = "throttled"
-    """Its topic's rate limit is reached; a timer runs."""
+    """The topic's rate limit is reached; a timer runs."""
     BACKPRESSURED = "backpressured"
-    """It is too far ahead of its acknowledgements."""
+    """The partition is too far ahead of its acknowledgements."""
     BLOCKED = "blocked"
     """The target took nothing while other partitions needed the buffer: what was never sent is dropped, a
     timer runs."""
     LOOKING_UP = "looking up"
     """The next batch's producer id is unknown, and looked up."""
     DRAINING = "draining"
-    """It must resume for a reason from the source, after outstanding batches are acknowledged."""
+    """The partition resumes, for a reason from the source, when outstanding batches are acknowledged."""
     FENCED = "fenced"
     """Another task writes under a newer epoch; a timer runs."""
     FAILED = "failed"

@@ -33,7 +33,7 @@ class CycleDetection:
             self._own.record(producer_ids)
 
     def filter(self) -> CycleFilter | None:
-        """For one partition; None where nothing is left out."""
+        """Make the filter of one partition; None where nothing is left out."""
         return (
             None
             if self._directory is None

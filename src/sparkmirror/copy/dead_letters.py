@@ -40,14 +40,14 @@ def is_about_the_batch(error: SparkmirrorError) -> bool:
 
 
 def with_fix(error: SparkmirrorError, topic: str, cluster: str) -> KafkaError:
-    """The same error, with the settings of the target's topic that would let the batch through."""
+    """Extend the error by the settings of the target's topic that would let the batch through."""
     fix = _FIXES.get(error.code)
     advice = _SKIP if fix is None else f"{fix.format(topic=topic, cluster=cluster)}, or {_SKIP}"
     return KafkaError(f"{error}; {advice}", error.code)
 
 
 def write_dead_letters(plan: TaskPlan, letters: Iterable[DeadLetter]) -> None:
-    """Blocks until the target has acknowledged them. Raises KafkaError."""
+    """Write them to the target, and wait for the acknowledgement. Raises KafkaError."""
     records = [letter.to_record() for letter in letters]
     if records:
         with closing(TopicWriter(plan.state.connection)) as writer:

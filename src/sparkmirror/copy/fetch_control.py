@@ -53,12 +53,12 @@ class FetchControl:
             self._reader.advance(copy.plan.source, copy.fetch_position)
 
     def fetch_next_soon(self, copy: PartitionCopy) -> None:
-        """The same, and ask for it in this turn of the loop."""
+        """Fetch what follows, and ask for it in this turn of the loop."""
         self.fetch_next(copy)
         self.fetch_soon()
 
     def fetch_next_when_free(self, copy: PartitionCopy) -> None:
-        """The same, as soon as half of the task's buffer is free."""
+        """Fetch what follows as soon as half of the task's buffer is free."""
         self.fetch_next(copy)
         self._buffer.await_half()
 
@@ -72,7 +72,7 @@ class FetchControl:
         self._reader.fetch_more()
 
     def budget_bytes(self) -> int:
-        """How many bytes may be fetched now."""
+        """The bytes that may be fetched now."""
         return self._throttle.allowed(self._buffer.free_bytes)
 
     def taken(self, source: TopicPartition, taken_bytes: int) -> None:

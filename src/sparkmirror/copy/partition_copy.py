@@ -42,7 +42,7 @@ class _Outstanding(NamedTuple):
 
 
 class Mark(NamedTuple):
-    """What changes when there is something to report about a partition."""
+    """Changes when there is something to report about a partition."""
 
     partition: TopicPartition
     records: int
@@ -71,10 +71,10 @@ class PartitionCopy:
         self.preserves_offsets = plan.preserves_offsets
         """Whether each record gets its source's offset: a mismatch ends that, with the next start."""
         self.log_start = self.same_end = 0
-        """Where the target's log starts, and up to where it has the source's offsets, if it keeps them."""
+        """The start of the target's log, and the end of its source's offsets, if it keeps them."""
         self.position = self.fetch_position = 0
         self.producer: ProducerState | None = None
-        """As of the last acknowledgement; None while the position is not this task's."""
+        """The state at the last acknowledgement; None while the position is not this task's."""
         self.is_recorded = False
         """Whether the attempt is recorded, and fences those before it."""
         self.is_settled = True
@@ -83,7 +83,7 @@ class PartitionCopy:
         """Whether the target may have lost the attempt's fence: another attempt must follow soon."""
         self.writes = WriteStrategy()
         self.written = 0
-        """How many records of the attempt are acknowledged."""
+        """The number of the attempt's acknowledged records."""
         self.last_entry: int | None = None
         """The target offset of its last acknowledged record, or of its marker before, if it has either."""
         self.state = CopyState()
@@ -197,7 +197,7 @@ class PartitionCopy:
 
     @property
     def looped(self) -> int:
-        """How many records were left out because they came from the target."""
+        """The number of records left out because they came from the target."""
         return 0 if self.cycles is None else self.cycles.records
 
     def _move_past(self, position: int) -> None:
@@ -264,7 +264,7 @@ class PartitionCopy:
 
     @property
     def taken(self) -> int:
-        """How many records of the attempt are acknowledged or outstanding."""
+        """The number of the attempt's records that are acknowledged or outstanding."""
         outstanding = sum(len(each.batch.offsets) for each in self._outstanding)
         # Of a batch that the writer has split a part may be acknowledged.
         first = self._outstanding[0].batch.offsets if self._outstanding else ()
@@ -272,14 +272,14 @@ class PartitionCopy:
 
     @property
     def written_end(self) -> int:
-        """Where the target ends when what is outstanding is written, if it has the source's offsets."""
+        """The target's end when what is outstanding is written, if it has the source's offsets."""
         if self._outstanding:
             return self._outstanding[-1].batch.offsets[-1] + 1
         return self.position if self.producer is None else self.producer.next_offset
 
     @property
     def same_offsets(self) -> range | None:
-        """Those that mean the same on both sides, if offsets are preserved."""
+        """The offsets that are the same on both sides, if they are preserved."""
         return range(self.log_start, self.same_end) if self.preserves_offsets else None
 
     @property
@@ -289,12 +289,12 @@ class PartitionCopy:
 
     @property
     def stored_position(self) -> Position | None:
-        """What to write to the offsets topic; None before the first record, or while another task owns it."""
+        """The position for the offsets topic; None before the first record, or while another task owns it."""
         return None if self.last_replicated is None or self.producer is None else self.known_position
 
     @property
     def known_position(self) -> Position:
-        """Where the partition is, and which sequence follows if it has a producer id."""
+        """The partition's position, with the sequence that follows if it has a producer id."""
         state = self.producer
         is_own = state is not None and state.producer != NOT_IDEMPOTENT
         is_translated = self.plan.preserves_offsets and not self.preserves_offsets

@@ -19,11 +19,11 @@ class ResumeReason(NamedTuple):
     """Why a partition starts, or resumes, and from what is known of it."""
 
     position: Position | None = None
-    """None lets `auto.offset.reset` decide."""
+    """The stored or last position; if it is None, `auto.offset.reset` decides."""
     is_gone: bool = False
     """The offset after the position is not in the source any more."""
     diverged_at: int | None = None
-    """From this offset on the source has other records than those that were read: see `Diverged`."""
+    """The offset from which the source has other records than those that were read: see `Diverged`."""
     diverging_epoch: int = -1
     is_distrusted: bool = False
     """Offsets are preserved, and a broker refused the sequence that follows the position: its log may say why
@@ -37,11 +37,11 @@ class ResumeReason(NamedTuple):
     taken: int | None = None
     """Offsets are preserved, and the target has a marker where the record of this offset belongs."""
     renews: bool = False
-    """It must not go on: its producer epoch is old, and another one is claimed."""
+    """The attempt must not go on: its producer epoch is old, and another one is claimed."""
 
 
 class Start(NamedTuple):
-    """Where a partition starts: `position` is the next upstream offset to copy, `incident` is to be reported.
+    """The start of a partition: `position` is the next upstream offset to copy, `incident` is to be reported.
 
     `logs` are those that it is about. `run` ends right before it, if what is there of it is known.
     """
@@ -52,13 +52,13 @@ class Start(NamedTuple):
     logs: LogIdentity = UNKNOWN_LOGS
     run: Run | None = None
     attempt: Attempt | None = None
-    """That begins here; None where the one before goes on, or none is recorded."""
+    """The attempt that begins here; None where the one before goes on, or none is recorded."""
     marker: int | None = None
     """The target offset of the attempt's marker, if it needed one and that may be read."""
     claimed: ProducerId | None = None
     """The epoch of the markers that fill gaps; None where offsets aren't preserved."""
     log_start: int = 0
-    """Where the target's log starts, if offsets are preserved."""
+    """The start of the target's log, if offsets are preserved."""
     keeps_all: bool = False
     """Nothing comes back: the opposite flow is promoted, and what it has written before is copied, too."""
 
@@ -73,7 +73,7 @@ class PositionRead:
 
 @dataclass(frozen=True, slots=True)
 class PositionUnreadable:
-    """It is read again."""
+    """The stored position can't be read; it is read again."""
 
     error: SparkmirrorError
 
@@ -132,7 +132,7 @@ class WritersKnown:
 
 @dataclass(frozen=True, slots=True)
 class LookUpFailed:
-    """It is tried again."""
+    """The producer ids can't be looked up; it is tried again."""
 
     error: SparkmirrorError
 

@@ -47,9 +47,9 @@ class PartitionLookups:
         self._report = report
         self._tasks: set[asyncio.Task[None]] = set()
         self._reasons: dict[TopicPartition, ResumeReason] = {}
-        """Of those that wait for their start."""
+        """The reasons of the partitions that wait for their start."""
         self._unresolved: dict[TopicPartition, ResumeReason] = {}
-        """Those of them that are not looked up yet."""
+        """The reasons among them that are not looked up yet."""
         self._writers: dict[TopicPartition, Collection[int]] = {}
         self._looking_up: asyncio.Task[None] | None = None
 

@@ -18,13 +18,13 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import KafkaError
 
 _EXPLAINED_WITHIN: Final = 12
-"""So many looks at the target's log come before a refused sequence is sent again. They take 36 s: what
+"""The target's log is looked at this often before a refused sequence is sent again. That takes 36 s: what
 another attempt wrote shows once followers have it, and brokers wait 30 s for slow ones
 (`replica.lag.time.max.ms`)."""
 
 UNREACHABLE: Final = Backoff(0.2, 5.0)
 USER_NEEDED: Final = Backoff(1.0, 30.0)
-"""For what only a user can fix: tried again all the same, so that the partition then continues by itself."""
+"""The waits where only a user can help: the partition then continues by itself."""
 
 
 class Next(NamedTuple):
@@ -36,7 +36,7 @@ Act = Callable[[CopyState, Any, float], Next]
 
 
 class Transition(NamedTuple):
-    """Where an event leads, and what it changes. `act` leaves the phase to `step`."""
+    """The phase that an event leads to, and the change it makes. `act` leaves the phase to `step`."""
 
     to: Phase
     act: Act
@@ -151,7 +151,7 @@ def _target_batch_skipped(state: CopyState, event: events.TargetBatchSkipped, _:
 
 
 def _mismatched(state: CopyState, event: events.OffsetMismatch, _: float) -> Next:
-    """What is in flight arrives all the same; nothing more is sent."""
+    """Send nothing more. Batches in flight arrive all the same."""
     reason = ResumeReason(taken=event.taken)
     failed = replace(state, reason=reason, write_error=KafkaError(event.incident.text))
     return Next(failed, (events.Note(event.incident), Do.PAUSE_FETCH, Do.FREE_BUFFER, Do.AWAIT_DRAINED))
@@ -259,7 +259,7 @@ _REPORTED_AGAIN: Final[Mapping[type, Act]] = dict.fromkeys(
     ),
     _do(),
 )
-"""Only a partition that is copied takes notice of these; they are reported again."""
+"""Events that only a partition that is copied takes notice of; they are reported again."""
 
 _OUTSTANDING: Final[_Row] = {
     events.TargetBatchFailed: Transition(Phase.FAILED, _fail_writing),
@@ -270,7 +270,7 @@ _OUTSTANDING: Final[_Row] = {
     events.Fenced: Transition(Phase.FENCED, _fenced),
     events.TargetRecreated: Transition(Phase.RESOLVING, _target_recreated),
 }
-"""What may befall batches that were handed to the writer."""
+"""Events of batches that were handed to the writer."""
 
 _FREES_BUFFER: Final[_Row] = {events.BufferNeeded: Transition(Phase.BLOCKED, _block)}
 

@@ -95,7 +95,7 @@ class SourceListener:
         self._steps.report(partition, events.SourceRecreated())
 
     def _note_cycle(self, copy: PartitionCopy) -> None:
-        """That two clusters mirror each other is no error."""
+        """Report that two clusters mirror each other, which is no error."""
         assert copy.cycles is not None
         assert copy.cycles.first is not None
         copy.note(cycle_found(*copy.cycles.first, *self._plan.flow))

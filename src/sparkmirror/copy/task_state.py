@@ -34,10 +34,10 @@ _log = logging.getLogger(__name__)
 _STARTING = frozenset({Phase.RESOLVING, Phase.RETRYING})
 
 _LOAD_INTERVAL_S = 10.0
-"""While nothing is copied; else a task's load is written with its partitions' progress."""
+"""The interval while nothing is copied; else a task's load is written with its partitions' progress."""
 
 _SYNCS_KEPT = 4
-"""How many of a partition's newest syncs are kept while they can't be written."""
+"""The number of a partition's newest syncs that are kept while they can't be written."""
 
 
 def contiguous_runs(batch: OutgoingBatch, base_offset: int) -> Iterator[Run]:
@@ -106,7 +106,7 @@ class TaskState:
         self._reported: dict[TopicPartition, Mark] = {}
         self._load_at = -inf
         self._commit_ms: float | None = None
-        """How long the last write of positions took."""
+        """The duration of the last write of positions."""
         self._busy = threading.Lock()
         self._writing_positions = network_of(state.connection).lock()
 
@@ -305,7 +305,7 @@ class TaskState:
         self._uncommitted_runs.clear()
 
     def _positions_to_write(self, copies: Iterable[PartitionCopy]) -> Mapping[TopicPartition, Position]:
-        """Without those whose start is looked up: that may end in `store`."""
+        """The moved positions, without those whose start is looked up: that may end in `store`."""
         if self._plan.transaction is not None:
             return {}
         return self.moved_positions(copy for copy in copies if copy.state.phase not in _STARTING)

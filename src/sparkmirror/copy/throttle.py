@@ -23,13 +23,13 @@ class Throttle:
         self._timer: asyncio.TimerHandle | None = None
 
     def change(self, limits: RateLimits) -> None:
-        """What was throttled under the old limits must ask again."""
+        """Set other limits. Partitions that were throttled under the old ones must ask again."""
         self._limits.change(limits, self._loop.time())
         self.stop()
         self._fetch_more()
 
     def allowed(self, budget_bytes: int) -> int:
-        """How many of so many bytes may be fetched now; if none, `fetch_more` is called in time."""
+        """The bytes, of so many, that may be fetched now; if none, `fetch_more` is called in time."""
         allowed = self._limits.allowed(budget_bytes, self._loop.time())
         if allowed <= 0 < budget_bytes and self._timer is None:
             self._timer = self._loop.call_later(
@@ -38,11 +38,11 @@ class Throttle:
         return allowed
 
     def taken(self, partition: TopicPartition, size: int) -> None:
-        """So many bytes of a partition go to the target."""
+        """Count bytes of a partition that go to the target."""
         self._limits.taken(partition, size, self._loop.time())
 
     def throttle_s(self, partition: TopicPartition) -> float:
-        """How long it must not be fetched, 0.0 if it may."""
+        """The time for which the partition must not be fetched, 0.0 if it may."""
         return self._limits.throttle_s(partition, self._loop.time())
 
     def stop(self) -> None:

@@ -76,7 +76,7 @@ class HeldBatches:
     def __init__(self) -> None:
         self._batches: deque[OutgoingBatch] = deque()
         self.drops = 0
-        """How often they were dropped: what was under way for them then releases nothing."""
+        """The number of drops: what was under way for dropped batches releases nothing."""
 
     def __len__(self) -> int:
         return len(self._batches)

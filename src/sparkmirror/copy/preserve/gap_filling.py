@@ -40,7 +40,7 @@ from sparkmirror.kafka.transactions.control_markers import ControlMarkers, Gap, 
 _log = logging.getLogger(__name__)
 
 _RESTARTING: Final = frozenset({Phase.WAITING, Phase.RESOLVING, Phase.RETRYING, Phase.FENCED, Phase.STOPPED})
-"""What was under way before does not count in these."""
+"""Phases in which markers that were under way before don't count."""
 
 _WITHOUT_MARKERS: Final = _RESTARTING | {Phase.FAILED}
 
@@ -209,7 +209,7 @@ class GapFilling:
     # filling
 
     def _fill_soon(self, writes: GapWrites) -> None:
-        """With all others that are due by then."""
+        """Fill the gap, together with all others that are due by then."""
         if not self._is_filling and writes.is_due:
             self._is_filling = True
             self._run(self._fill())
@@ -255,7 +255,7 @@ class GapFilling:
         )
 
     def _refusal(self, writes: GapWrites, gap: Gap) -> KafkaError | None:
-        """A long gap is said, once, and filled if the user wants to wait."""
+        """Report a long gap once. Return an error if the user does not want to wait for it."""
         count, preserving = gap.end - gap.begin, self._plan.settings.preserving
         cost_s = count / MARKERS_PER_S
         if cost_s > LONG_GAP_S and writes.reported != gap.end:
@@ -269,7 +269,7 @@ class GapFilling:
         return None
 
     async def _leave(self, refused: Mapping[TopicPartition, KafkaError]) -> None:
-        """To a person, who may have made the topic anew by now."""
+        """Stop the partitions until a user acts, who may have created the topic again by now."""
         topics = {self._writes[at].copy.plan.target_topic for at in refused}
         ids = await self._loop.run_in_executor(None, self._topic_ids, topics)
         for at, error in refused.items():

@@ -25,7 +25,7 @@ class LogStartWatch:
     def __init__(self, target: ConnectionSettings) -> None:
         self._target = target
         self._starts: dict[TopicPartition, int] = {}
-        """Of the logs that do not start at 0."""
+        """The starts of the logs that do not start at 0."""
         self._due_at = 0.0
 
     def begin(self, partition: TopicPartition, start: int) -> None:

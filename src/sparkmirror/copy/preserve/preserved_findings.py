@@ -18,17 +18,17 @@ from sparkmirror.domain.incidents import (
 
 
 class Found(NamedTuple):
-    """What both logs say of a partition, and what was claimed."""
+    """The findings in both logs of a partition, and the claimed epoch."""
 
     claimed: ProducerId
     source: Bounds
     target: Bounds
     logs: LogIdentity
     accepted: int = 0
-    """Before this offset the target's log counts as written by this flow: see `Failback`."""
+    """The offset before which the target's log counts as written by this flow: see `Failback`."""
     keeps_all: bool = False
     deleted_ids: Collection[bytes] = ()
-    """Of target topics that were deleted on purpose: this one is in their place."""
+    """The ids of target topics that were deleted on purpose, and which this one replaces."""
 
 
 class Known(NamedTuple):
@@ -38,7 +38,7 @@ class Known(NamedTuple):
 
     @property
     def may_begin_filled(self) -> bool:
-        """Where its source begins at 0, and where the log is empty, there is no filler to hide."""
+        """Whether the log may begin with filler: it is not empty, and its source does not begin at 0."""
         return self.found.source.start > 0 and self.found.target.start < self.found.target.end
 
 
@@ -118,7 +118,7 @@ def is_unasked(reason: ResumeReason, found: Found) -> bool:
 
 
 def is_unexplained(reason: ResumeReason, tail: Tail) -> bool:
-    """What another attempt wrote shows once followers have it."""
+    """Whether the log does not show yet why a sequence was refused: followers may not have it."""
     is_as_before = reason.position is not None and reason.position.producer == tail.state
     return reason.is_distrusted and is_as_before
 

@@ -128,7 +128,7 @@ class PreservedEnds:
         return ConsumerSettings(self.plan.producer.connection)
 
     def _translated(self, reasons: Mapping[TopicPartition, ResumeReason]) -> Collection[TopicPartition]:
-        """Those that continue so since an earlier mismatch: as long as the target topic is the same."""
+        """The partitions that are translated since an earlier mismatch in the same target topic."""
         logs = {
             source: reason.position.logs
             for source, reason in reasons.items()
@@ -149,7 +149,7 @@ class PreservedEnds:
         return self.plan.settings.preserving.goes_on_translated
 
     def _migrations(self) -> Migrations:
-        """To be read behind the claims.
+        """Read the migrations' records, after the claims.
 
         A promotion is recorded before it claims the partitions: who claims later than it sees the record.
         """
@@ -159,7 +159,7 @@ class PreservedEnds:
     def _filled(
         self, reasons: Mapping[TopicPartition, ResumeReason], *, has_others: bool
     ) -> Mapping[TopicPartition, _Outcome]:
-        """As they are found; behind their beginnings, where these are short or nothing else can start."""
+        """Find the outcomes, after filling beginnings that are short or beside which nothing can start."""
         plans = {plan.source: plan for plan in self.plan.partitions if plan.source in reasons}
         outcomes = self._outcomes(list(plans.values()), reasons)
         due = {source: each for source, each in outcomes.items() if isinstance(each, Beginning)}
@@ -193,7 +193,7 @@ class PreservedEnds:
         return outcomes
 
     def _read_outcomes(self, known: Sequence[Known], logs: _Logs) -> Mapping[TopicPartition, _Outcome]:
-        """Of so many partitions that each side is asked about all of them at once."""
+        """The outcomes of so many partitions that one request asks a broker about all of them."""
         ends = {each.plan.target: Log(each.found.target, writers(each.reason, each.found)) for each in known}
         tails = read_tails(self._target, logs.target, ends)
         lasts: dict[TopicPartition, int] = {}
@@ -311,7 +311,7 @@ class PreservedEnds:
         )
 
     def _hide_filler(self, known: Known, logs: _Logs) -> int | SparkmirrorError:
-        """Where the log starts then, without filler, which comes back where a broker was killed."""
+        """Return the log's start, moved behind filler, which comes back where a broker was killed."""
         target, bounds = known.plan.target, known.found.target
         if not known.may_begin_filled:
             return bounds.start

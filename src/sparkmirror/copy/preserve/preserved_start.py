@@ -38,7 +38,7 @@ _log = logging.getLogger(__name__)
 
 _ESTIMATED_AFTER_S: Final = 3.0
 _RECORDS_MIN: Final = 1000
-"""Who refuses batches of so few empty records refuses all of them, or they would take too long."""
+"""A broker that refuses batches of so few empty records refuses all, or they would take too long."""
 _FILLER_EPOCH: Final = 0
 
 
@@ -62,7 +62,10 @@ class _Filling:
 
 @dataclass(frozen=True, slots=True)
 class PreservedStarts:
-    """Blocks. `ended` makes it return soon; `fill_timeout_s` is the longest that a beginning may take."""
+    """Fills beginnings. Blocks.
+
+    `ended` makes it return soon; `fill_timeout_s` is the longest that a beginning may take.
+    """
 
     producer: ProducerSettings
     fill_timeout_s: float

@@ -24,7 +24,7 @@ _SPAN_GROWTH: Final = 8
 
 
 class Bounds(NamedTuple):
-    """Where a log starts and ends."""
+    """The start and the end of a log."""
 
     start: int
     end: int
@@ -73,7 +73,7 @@ class _Read(NamedTuple):
 def read_tails(
     target: ConsumerSettings, reader: SpanReader, logs: Mapping[TopicPartition, Log]
 ) -> Mapping[TopicPartition, Tail | SparkmirrorError]:
-    """Of many partitions together, or why each can't be told. Blocks. Raises RetriableError."""
+    """Read the tails of many partitions; an error for each that fails. Blocks. Raises RetriableError."""
     reader.expect(
         {at: max(start, end - _SPAN) for at, ((start, end), _) in logs.items() if start < end},
     )
@@ -91,7 +91,7 @@ def read_tails(
 
 
 def _read(reader: SpanReader, partition: TopicPartition, bounds: Bounds) -> _Read | SparkmirrorError:
-    """From the end back to the last data."""
+    """Read from the end back to the last data."""
     batches: list[BatchHeader] = []
     last: FetchedBatch | None = None
     begin, span = bounds.end, _SPAN
@@ -124,7 +124,7 @@ def _tail(log: Log, read: _Read, state: ProducerState | SparkmirrorError | None)
 
 
 def state_behind(batches: Sequence[BatchHeader], end: int) -> ProducerState | None:
-    """How data goes on behind these batches, which reach to the end; None where they have no data."""
+    """The state behind these batches, which reach to the end; None where they have no data."""
     data = next((header for header in reversed(batches) if not header.attributes & CONTROL), None)
     if data is None:
         return None
@@ -151,7 +151,7 @@ def _remembered(
     logs: Mapping[TopicPartition, Log],
     markers: Mapping[TopicPartition, Sequence[BatchHeader]],
 ) -> Mapping[TopicPartition, ProducerState | SparkmirrorError]:
-    """Where logs show no data of ours: as the leaders remember it, else numbered by offsets."""
+    """The states where logs show no data of ours: as leaders remember them, else numbered by offsets."""
     known = known_producers(target.connection, {at: log.writers.own.id for at, log in logs.items()})
     remembered = [at for at, found in known.items() if isinstance(found, KnownProducer)]
     ends = list_offsets(target, remembered, LATEST, unreplicated=True)
@@ -176,7 +176,7 @@ def _state_of(
     end: int,
     leader_end: int | SparkmirrorError,
 ) -> ProducerState | SparkmirrorError:
-    """What the leader remembers must be about this end."""
+    """The state that the leader remembers, if it is about this end."""
     if isinstance(leader_end, SparkmirrorError):
         return leader_end
     if leader_end != end:

@@ -1,1 +1,1 @@
-"""Where a partition resumes: claims, fences, the end of the attempt before, and records of attempts."""
+"""Finds where a partition resumes: claims, fences, the end of the attempt before, and records of attempts."""

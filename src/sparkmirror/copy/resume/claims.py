@@ -46,7 +46,7 @@ _log = logging.getLogger(__name__)
 _MARKER_TIMEOUT_S: Final = 30.0
 _MARKER_WAIT_S: Final = 0.1
 _OTHER_ID_WAIT_S: Final = 30.0
-"""How long a request of an attempt under another producer id, which no marker fences, may be on its way."""
+"""A request of an attempt under another producer id, which no marker fences, may take this long to arrive."""
 
 
 class Unfenced(NamedTuple):
@@ -80,7 +80,7 @@ _Claims = dict[TopicPartition, Claimed | Unfenced | SparkmirrorError]
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """Blocks. `topic` is the one of the attempts' records."""
+    """Claims partitions, and records that in `topic`. Blocks."""
 
     plan: TaskPlan
     topic: str
@@ -88,7 +88,7 @@ class Claims:
 
     @classmethod
     def of(cls, plan: TaskPlan, cycles: CycleDetection) -> "Claims | None":
-        """None where attempts are not recorded."""
+        """Make the claims of a plan; None where attempts are not recorded."""
         topic = plan.state.attempts_topic
         return None if topic is None else cls(plan, topic, cycles)
 
@@ -278,7 +278,7 @@ def _owner(plan: TaskPlan) -> str:
 
 
 def _read_on(fetched: FetchedPartition, producer: ProducerId, offset: int) -> tuple[int, bool]:
-    """Where the producer's marker is, and True; or where to read on."""
+    """The offset of the producer's marker, and True; or the offset to read on from, and False."""
     for batch in iterate_batches(fetched.records):
         if producer.wrote(batch.header) and batch.header.attributes & CONTROL:
             return batch.header.base_offset, True

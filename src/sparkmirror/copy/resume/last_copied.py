@@ -25,14 +25,14 @@ _SPAN: Final = 100
 _SPAN_GROWTH: Final = 8
 
 _ON_THEIR_WAY_MAX: Final = 5
-"""So many batches of a partition can be sent and not acknowledged, as with any idempotent producer."""
+"""The most batches of a partition that can be in flight, as with any idempotent producer."""
 
 _WALKED_MAX: Final = 100_000
-"""So many offsets are looked at where nothing says that it is needed; they fit between two positions."""
+"""The most offsets that are looked at without a sign of trouble; they fit between two positions."""
 
 
 class LogEnd(NamedTuple):
-    """Where the target's log ends. Nothing that is fenced is added behind the offset of the own `marker`."""
+    """The end of the target's log. Nothing that is fenced is added behind the offset of the own `marker`."""
 
     offset: int
     marker: int | None = None
@@ -60,7 +60,7 @@ class TargetLogs:
         self.reader = SpanReader(settings, metadata)
 
     def start(self, partition: TopicPartition) -> int:
-        """Where its log starts. Raises KafkaError."""
+        """The start of the partition's log. Raises KafkaError."""
         if partition not in self._starts:
             expected, self._expected = self._expected, {}
             self._starts.update(self.reader.starts({*expected, partition}))
@@ -103,14 +103,14 @@ class LastCopied(NamedTuple):
 
 
 class KnownEnd(NamedTuple):
-    """What is acknowledged of an attempt for certain: all that follows is behind this target offset."""
+    """The end of an attempt that is certainly acknowledged: all that follows is behind this target offset."""
 
     end: SequenceEnd
     target_offset: int
 
     @property
     def least_offset(self) -> int:
-        """Where the attempt began, if no one else wrote since."""
+        """The offset where the attempt began, if no one else wrote since."""
         return self.target_offset - self.end.records
 
 
@@ -122,7 +122,7 @@ class _Found(NamedTuple):
 
 
 class _Walked(NamedTuple):
-    """So many `records` of the attempt are there in order, before what is `repeated`.
+    """The result of reading the log: so many `records` of the attempt in order, before what is `repeated`.
 
     `is_short` says that the attempt's batches stand in the place of records that were acknowledged,
     `is_vague` that they do not tell what had the offsets before the log's start.
@@ -137,7 +137,7 @@ class _Walked(NamedTuple):
 def last_copied(
     logs: TargetLogs, partition: TopicPartition, last: Attempt, position: Position | None, log: LogEnd
 ) -> LastCopied:
-    """Nothing of the attempt is added any more.
+    """Look up where the attempt ended, of which nothing is added any more.
 
     Blocks. Raises KafkaError, AuthorizationError where the target may not be read.
     """
@@ -184,7 +184,7 @@ def _is_before(end: SequenceEnd | None, known: KnownEnd, log: LogEnd, first: int
 
 
 def known_end(last: Attempt, position: Position | None) -> KnownEnd:
-    """From its record and the stored position alone."""
+    """The end that an attempt's record and the stored position tell."""
     recorded = _recorded(last)
     stored = _stored(last, position)
     return recorded if stored is None or stored.end.records < recorded.end.records else stored
@@ -200,7 +200,7 @@ def _recorded(last: Attempt) -> KnownEnd:
 
 
 def _stored(last: Attempt, position: Position | None) -> KnownEnd | None:
-    """None where the position is of another attempt."""
+    """The end that the stored position tells, None where that is of another attempt."""
     if position is None or position.producer is None or position.producer.producer != last.producer:
         return None
     following = position.offset + 1
@@ -213,7 +213,7 @@ def _stored(last: Attempt, position: Position | None) -> KnownEnd | None:
 
 
 class _Search(NamedTuple):
-    """In the target's log, which starts at the offset `first`."""
+    """Searches the target's log, which starts at the offset `first`."""
 
     reader: SpanReader
     partition: TopicPartition
@@ -221,7 +221,7 @@ class _Search(NamedTuple):
     first: int
 
     def found(self, end: int) -> _Found | None:
-        """Behind the attempt's last batch before this offset, None where there is none."""
+        """The end behind the attempt's last batch before this offset, None where there is none."""
         last = self.last
         # What was truncated to before the attempt has been written anew.
         begin = self.first if end < last.target_offset else max(self.first, last.target_offset)
@@ -267,7 +267,7 @@ class _Search(NamedTuple):
         return _walk(self._headers(begin, log.offset), self.last.producer, known)
 
     def _unacknowledged_before(self, known: KnownEnd) -> int:
-        """Where a batch stands that belongs behind `known`: it is in the place of what was lost.
+        """The offset of a batch that belongs behind `known`, and is in the place of what was lost.
 
         Or a leader that forgot the producer took it without the one before. Else where `known` is.
         """
@@ -293,7 +293,7 @@ def _walk(
     """
     records, begin, is_over = known.end.records, known.target_offset, False
     others = 0
-    """Of the offsets from `begin` on, those that have other entries than the records counted."""
+    """The number of offsets from `begin` on that have other entries than the records counted."""
     is_vague = is_expired
     repeated: list[BatchHeader] = []
     for header in headers:
@@ -328,6 +328,6 @@ def _is_earlier(header: BatchHeader, producer: ProducerId) -> bool:
 
 
 def _difference(sequence: int, records: int) -> int:
-    """How far the sequence is ahead of so many records."""
+    """The number of records by which the sequence is ahead of so many."""
     ahead = (sequence - records) % SEQUENCE_MODULUS
     return ahead if ahead < SEQUENCE_MODULUS // 2 else ahead - SEQUENCE_MODULUS

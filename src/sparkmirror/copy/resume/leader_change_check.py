@@ -34,7 +34,7 @@ class LastEntry(NamedTuple):
 
 
 def last_entry(copy: PartitionCopy) -> LastEntry | None:
-    """None where it has none yet: what was before it is closed, and does not wake."""
+    """The attempt's last entry, None where it has none yet: earlier attempts are closed, and don't wake."""
     if copy.producer is None or not copy.is_recorded or copy.last_entry is None:
         return None
     return LastEntry(copy.last_entry, copy.producer.producer)
@@ -54,7 +54,7 @@ class LeaderChangeCheck:
         self._target = target
 
     async def check(self, copies: Mapping[TopicPartition, PartitionCopy]) -> None:
-        """Of these target partitions, which have new leaders."""
+        """Look at these target partitions, which have new leaders."""
         entries = {at: entry for at, copy in copies.items() if (entry := last_entry(copy)) is not None}
         if not entries:
             return
@@ -82,7 +82,7 @@ class LeaderChangeCheck:
 def _look(
     target: ConnectionSettings, entries: Mapping[TopicPartition, LastEntry]
 ) -> Iterator[tuple[TopicPartition, Missing]]:
-    """What has expired or was compacted can't be told. Blocks."""
+    """Yield the entries that are missing. Entries that have expired or were compacted pass. Blocks."""
     settings = ConsumerSettings(target)
     ends = list_offsets(settings, entries, LATEST)
     with closing(SpanReader(settings)) as reader:

@@ -74,7 +74,7 @@ _Starts = Mapping[TopicPartition, Start | SparkmirrorError]
 
 
 class _Now(NamedTuple):
-    """What both logs say of a partition. `end` is where the target's log ends.
+    """The state of both logs of a partition. `end` is the end of the target's log.
 
     `first` is where to start if not at the position; None if the position holds.
     """
@@ -165,7 +165,7 @@ class Resumption:
         claims: ClaimResults,
         metadata: tuple[Metadata, Metadata],
     ) -> Mapping[TopicPartition, Found | SparkmirrorError]:
-        """Where each continues. `metadata` is the source's and the target's."""
+        """Find where each continues. `metadata` is the source's and the target's."""
         source, target = metadata
         target_settings = ConsumerSettings(self.plan.producer.connection)
         ends = list_offsets(target_settings, [plan.target for plan in plans], LATEST, target)
@@ -202,7 +202,7 @@ class Resumption:
     def _behind(
         self, plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now, last: Attempt | None
     ) -> Found | SparkmirrorError:
-        """Where both logs are as they were. `last` is the attempt before, if it says where it ended."""
+        """Continue in logs that are as they were. `last` is the attempt before, if it says where it ended."""
         if reason.is_settled:
             return _settled(plan, position, reason, now)
         if last is not None and reason.skipped is None:
@@ -310,7 +310,7 @@ class Resumption:
 def _each(
     reasons: _Reasons, starts: Callable[[_Reasons], Mapping[TopicPartition, _T]]
 ) -> dict[TopicPartition, _T | SparkmirrorError]:
-    """What is found of each partition; the same error for each where nothing is found of any."""
+    """Find the starts of partitions; each has the same error where none is found."""
     try:
         return dict(starts(reasons)) if reasons else {}
     except SparkmirrorError as error:
@@ -334,7 +334,7 @@ def _settled(plan: CopyPartition, position: Position, reason: ResumeReason, now:
 
 
 def _behind_position(plan: CopyPartition, position: Position, reason: ResumeReason, end: int) -> Found:
-    """At least once: what was written behind the stored position is copied again."""
+    """Continue at the stored position. What was written behind it is copied again: at least once."""
     following, incident, writer = position.offset + 1, _skipped(reason), position.producer
     if incident is None and writer is not None and end < writer.next_offset:
         incident = target_truncated(plan.target, end, writer.next_offset, following)
@@ -343,7 +343,7 @@ def _behind_position(plan: CopyPartition, position: Position, reason: ResumeReas
 
 
 def _expected_end(reason: ResumeReason, now: _Now) -> int:
-    """Where the target's log ends.
+    """The end of the target's log.
 
     Where an attempt just goes on, that is what was acknowledged: what the target has lost since shows then.
     """
@@ -353,7 +353,7 @@ def _expected_end(reason: ResumeReason, now: _Now) -> int:
 
 
 def _unsettled_by(reason: ResumeReason, logs: LogIdentity) -> ResumeReason:
-    """In a target topic that was created again nothing fences anybody: an attempt can't just go on."""
+    """Let no attempt just go on in a target topic that was created again: nothing is fenced there."""
     known = UNKNOWN_LOGS if reason.position is None else reason.position.logs
     return reason._replace(is_settled=reason.is_settled and not is_another(known.target_id, logs.target_id))
 

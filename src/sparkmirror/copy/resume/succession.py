@@ -40,7 +40,7 @@ ClaimResults = Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]
 
 
 class Found(NamedTuple):
-    """Where a partition continues: at this upstream `position`; the target's log ends at `next_offset`.
+    """The place where a partition continues: `position` is upstream, the target's log ends at `next_offset`.
 
     What was read before is of the leader epoch `source_epoch`, -1 if unknown. `run` ends right before.
     """
@@ -105,7 +105,7 @@ class Succession:
     def states(
         self, reasons: Mapping[TopicPartition, ResumeReason], claims: ClaimResults
     ) -> Mapping[TopicPartition, ProducerState]:
-        """Where attempts begin, or go on, the state to write with."""
+        """The producer states of attempts that begin or go on."""
         if self.plan.transaction is not None:
             return {}
         found: dict[TopicPartition, ProducerState] = {}
@@ -144,7 +144,7 @@ class Succession:
     def behind(
         self, plan: CopyPartition, position: Position, last: Attempt, log: LogEnd, logs: TargetLogs
     ) -> Found | SparkmirrorError:
-        """Where the partition continues behind what the attempt before has written."""
+        """Find where the partition continues behind what the attempt before has written."""
         end = log.offset
         try:
             found = last_copied(logs, plan.target, last, position, log)
@@ -214,7 +214,7 @@ class Succession:
             _log.warning("%d partitions: %s", len(noted), noted[0])
 
     def _is_needed(self, reason: ResumeReason) -> bool:
-        """In transactions only what an attempt without them may have written must be fenced."""
+        """Whether a claim is needed: in transactions only to fence an attempt without them."""
         if self.plan.transaction is not None:
             return reason.position is not None and reason.position.producer is not None
         return reason.renews or not reason.is_settled

@@ -29,7 +29,7 @@ class CopyJob:
         first = plans[0]
         self._pool = f"{first.flow} {first.connector}"
         self.job_group = f"{self._pool} job epoch {first.job_epoch}"
-        """By which Spark finds its Spark jobs."""
+        """The tag by which Spark finds its Spark jobs."""
         self._cancelled = False
         self._thread = threading.Thread(target=self._run, name=self.job_group, daemon=True)
 

@@ -86,7 +86,7 @@ class _RunningTask:
         self._thread = threading.Thread(target=self._run, name="copy", daemon=True)
 
     def run(self) -> Iterator[pa.RecordBatch]:
-        """Empty batches, and the outcome when the copy job has ended. Raises TaskFailedError."""
+        """Yield empty batches, and the outcome when the copy job has ended. Raises TaskFailedError."""
         self._install_signals()
         self._watch.start()
         self._thread.start()
@@ -111,7 +111,7 @@ class _RunningTask:
             raise TaskFailedError(self._failure or "out of touch")
 
     def _pulses(self, done: int | None, deadline: float) -> Iterator[pa.RecordBatch]:
-        """Empty batches until `done` hangs up, the deadline has passed, or a failed task must end."""
+        """Yield empty batches until `done` hangs up, the deadline has passed, or a failed task must end."""
         poll = select.poll()
         for descriptor in (done, self._jvm):
             if descriptor is not None:

@@ -16,7 +16,7 @@ _log = logging.getLogger(__name__)
 
 _POLL_S = 0.5
 _OUT_OF_TOUCH_S = 30.0
-"""How long a task continues without a response: longer than a broker's restart, shorter than an outage."""
+"""A task continues this long without a response: longer than a broker's restart, shorter than an outage."""
 
 
 class JobWatch:

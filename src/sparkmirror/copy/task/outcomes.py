@@ -12,11 +12,11 @@ _ARROW = pa.schema([("task", pa.int32()), ("reason", pa.string())])
 
 class EndReason(Enum):
     STOPPED = "stopped"
-    """Its copy job was stopped."""
+    """The copy job was stopped."""
     SUPERSEDED = "superseded"
     """A newer copy job runs."""
     OUT_OF_TOUCH = "out of touch"
-    """It could not confirm its copy job for too long. Never an outcome: Spark starts the task again."""
+    """The task could not confirm its copy job for too long. Never an outcome: Spark starts it again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Outcome:
 
 
 def _batch(rows: int, tasks: bytes, ends: bytes, reasons: bytes) -> pa.RecordBatch:
-    """Of the columns' buffers, as Arrow lays them out: `pa.array` would import pandas into every worker."""
+    """Make a batch of its columns' buffers: `pa.array` would import pandas into every worker."""
     task = pa.Array.from_buffers(pa.int32(), rows, [None, pa.py_buffer(tasks)])
     reason = pa.Array.from_buffers(pa.string(), rows, [None, pa.py_buffer(ends), pa.py_buffer(reasons)])
     return pa.RecordBatch.from_arrays([task, reason], schema=_ARROW)

@@ -15,7 +15,7 @@ from sparkmirror.storage.positions import Position, position_key, position_recor
 
 
 class PositionLog:
-    """Empty before `find`."""
+    """Knows the partitions of the positions topic after `find`."""
 
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan

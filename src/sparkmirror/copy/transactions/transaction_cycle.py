@@ -42,7 +42,7 @@ _END_SHARE = 0.1
 40 to 60 ms beside brokers that share two busy cores, and three round trips to a far target."""
 
 _IDLE_S = 1.0
-"""How soon positions are written that moved without a copied record."""
+"""Positions that moved without a copied record are written after this time."""
 
 _CHECK_S = 0.01
 _SETTLE_SHARE = 0.5
@@ -50,7 +50,7 @@ _SETTLE_SHARE = 0.5
 consumers of all its partitions."""
 
 _FENCED = Backoff(5.0, 60.0)
-"""How long a fenced task waits to be ended before it takes the id over; longer each time, in case two tasks
+"""A fenced task waits this long to be ended before it takes the id over; longer each time, in case two tasks
 fence each other in turn."""
 
 _LOST = Backoff(0.1, 5.0)
@@ -116,7 +116,7 @@ class TransactionCycle:
         self._on_lost: Callable[[], None] | None = None
         self._losses = self._fences = 0
         self.writer = self._new_writer()
-        """That of the transactions since the last initialisation."""
+        """The writer of the transactions since the last initialisation."""
 
     # life
 
