@@ -4,7 +4,7 @@ Options that Java MM2 does not have: it goes on without a word, or stops without
 """
 
 from enum import Enum
-from typing import Annotated, NamedTuple
+from typing import Annotated, Final, NamedTuple
 
 from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.domain.preserving import REFUSED
@@ -103,6 +103,9 @@ class Incident(NamedTuple):
     records: int = 0
 
 
+AT_LEAST_ONCE: Final = "copying at least once"
+
+
 def records_lost(position: int, start: int) -> Incident:
     """`position` was the next upstream offset to copy, and does not exist; `start` is the next that does.
 
@@ -176,7 +179,7 @@ def records_repeated(target: object, first: int, last: int) -> Incident:
 def unfenced(reason: object) -> Incident:
     return Incident(
         IncidentKind.UNFENCED,
-        "copying at least once: attempts can't be fenced, so a restart, or a task that runs twice, repeats "
+        f"{AT_LEAST_ONCE}: attempts can't be fenced, so a restart, or a task that runs twice, repeats "
         f"what was written behind the stored position: {reason}",
     )
 

@@ -11,6 +11,7 @@ from sparkmirror.cli.commands.connectors.watch import watch
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, of_all, of_word
 from sparkmirror.cli.mirrors import FlowAnswer, mirror_of
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.incidents import AT_LEAST_ONCE, IncidentKind
 from sparkmirror.domain.quantities import as_ago, counted
 from sparkmirror.migrate.steps import some_of
 from sparkmirror.storage.promotions import promotions_json
@@ -58,6 +59,7 @@ def to_json(flow: FlowAnswer) -> Mapping[str, Any]:
             {"topic": topic, "partitions": len(of), "lag_records": _records(of)}
             for topic, of in _topics(flow)
         ],
+        "unfenced_partitions": len(_unfenced(flow)),
         "failed": _errors(flow, Word.ACTION_REQUIRED),
         "retrying": _errors(flow, Word.RETRYING),
         "groups": flow.groups,
@@ -71,6 +73,11 @@ def _errors(flow: FlowAnswer, word: Word) -> dict[str, str | None]:
 
 def _unknown(flow: FlowAnswer) -> int:
     return sum(it.lag.records is None for it in flow.partitions)
+
+
+def _unfenced(flow: FlowAnswer) -> Sequence[PartitionView]:
+    """The partitions that are copied at least once."""
+    return [it for it in flow.partitions if IncidentKind.UNFENCED.value in it.incidents]
 
 
 def _topics(flow: FlowAnswer) -> list[tuple[str, list[PartitionView]]]:
@@ -112,6 +119,10 @@ def _notes(flow: FlowAnswer) -> Iterator[str]:
         yield f"  {what}: {error}"
     if not failing and flow.state.advice and of_word(flow.state.word) != FINE:
         yield f"  {flow.state.advice}"
+    unfenced = _unfenced(flow)
+    if unfenced:
+        known = (it.notice for it in unfenced if it.notice is not None and AT_LEAST_ONCE in it.notice)
+        yield f"  {counted(len(unfenced), 'partition')}: {next(known, AT_LEAST_ONCE)}"
     if flow.groups:
         names = some_of(sorted(flow.groups))
         yield f"  {counted(len(flow.groups), 'consumer group')} with checkpoints: {names}"

@@ -6,6 +6,7 @@ import pytest
 from sparkmirror.cli.commands.mirror_status import status_view, to_json
 from sparkmirror.cli.main import main
 from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.domain.incidents import unfenced
 from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook
 from sparkmirror.storage.progress import Driver, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
@@ -56,6 +57,16 @@ def test_a_heartbeat_of_the_future_is_told() -> None:
         "last heartbeat 3,600 s in the future by this machine's clock, whether it runs can't be told"
         in "".join(view.notes)
     )
+
+
+def test_partitions_that_are_copied_at_least_once_are_told_with_the_right() -> None:
+    incident = unfenced("needs WRITE on transactional ids that begin with sparkmirror-: kafka-acls.sh")
+    kinds = {incident.kind.value: 1}
+    views = look("views", reported={"notice": incident.text}, incidents=kinds)
+    found = answers(source(look(), views, is_running=True))
+    assert f"  1 partition: {incident.text}" in status_view(found).notes
+    assert to_json(found[0])["unfenced_partitions"] == 1
+    assert "at least once" not in "".join(status_view(answers(source(look()))).notes)
 
 
 def test_a_mirror_that_does_not_run_is_told_beside_its_partitions() -> None:
