@@ -5,15 +5,15 @@ Offsets of any connector, in the connector's own shape; MirrorMaker's positions 
 Pure.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Final, NamedTuple, TypeGuard
+from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset
 from sparkmirror.domain.errors import MalformedRecordError
-from sparkmirror.storage.connect_json import in_hash_order, java_text, read_json, write_json
+from sparkmirror.storage.connect_json import in_hash_order, read_json, write_json
 
 _INT_MAX: Final = 2**31 - 1
 _LONG_MIN: Final = -(2**63)
@@ -113,11 +113,10 @@ def _sort_key(partition: Fields) -> tuple[str, int, bytes]:
 def checked_offsets(connector_class: str, offsets: Iterable[ConnectorOffset]) -> Sequence[ConnectorOffset]:
     """Return the offsets to write: the last one for each partition; null is allowed for any partition.
 
-    Raises ConnectError with the connector's own message (`alterOffsets`).
+    Raises ConnectError for offsets that the connector could not read.
     """
     kind = connector_class.rpartition(".")[2].removesuffix("Connector")
-    check = _CHECKS.get(kind)
-    if check is None:
+    if kind not in _FIELDS:
         raise _invalid(f"{connector_class} doesn't support external modification of offsets")
     chosen: dict[bytes, ConnectorOffset] = {}
     for offset in offsets:
@@ -125,120 +124,47 @@ def checked_offsets(connector_class: str, offsets: Iterable[ConnectorOffset]) ->
         _require_primitives(offset.offset or {})
         normal = replace(offset, partition=in_hash_order(offset.partition))
         if offset.offset is not None:
+            _require_partition(offset.partition, _FIELDS[kind])
+            _require_offset(offset.offset, _LONG_MAX if kind == "MirrorSource" else 0)
             normal = replace(normal, offset=in_hash_order(offset.offset))
         chosen[write_json(normal.partition)] = normal
-    for offset in chosen.values():
-        if offset.offset is not None:
-            check(offset.partition, offset.offset)
     return list(chosen.values())
 
 
-def _check_source(partition: Fields, offset: Fields) -> None:
-    _require_text(partition, "cluster")
-    _require_text(partition, "topic")
-    _require_partition(partition)
-    if _require_offset(partition, offset) < 0:
-        raise _invalid_offset(partition, offset, ", which cannot be negative")
-
-
-def _check_checkpoint(partition: Fields, offset: Fields) -> None:
-    _require_text(partition, "group")
-    _require_text(partition, "topic")
-    _require_partition(partition)
-    _require_zero(partition, offset)
-
-
-def _check_heartbeat(partition: Fields, offset: Fields) -> None:
-    _require_text(partition, "sourceClusterAlias")
-    _require_text(partition, "targetClusterAlias")
-    _require_zero(partition, offset)
-
-
-_CHECKS: Final[Mapping[str, Callable[[Fields, Fields], None]]] = {
-    "MirrorSource": _check_source,
-    "MirrorCheckpoint": _check_checkpoint,
-    "MirrorHeartbeat": _check_heartbeat,
+_FIELDS: Final[Mapping[str, Sequence[str]]] = {
+    "MirrorSource": ("cluster", "topic", "partition"),
+    "MirrorCheckpoint": ("group", "topic", "partition"),
+    "MirrorHeartbeat": ("sourceClusterAlias", "targetClusterAlias"),
 }
+"""The fields of each connector's partitions."""
 
 
 def _require_primitives(fields: Fields) -> None:
     for name, value in fields.items():
-        kind = _not_primitive(value)
-        if kind is not None:
-            raise _invalid(
-                f"Offsets may only contain primitive types as values, but field {name} contains {kind}"
-            )
+        if isinstance(value, Mapping | list) or (
+            isinstance(value, int) and not _LONG_MIN <= value <= _LONG_MAX
+        ):
+            raise _invalid(f'"{name}" may be a string, a boolean or a number of 64 bits')
 
 
-def _not_primitive(value: object) -> str | None:
-    """Java's name of a type that Connect does not accept."""
-    if isinstance(value, Mapping):
-        return "MAP"
-    if isinstance(value, list | tuple):
-        return "ARRAY"
-    if isinstance(value, int) and not _LONG_MIN <= value <= _LONG_MAX:
-        return "class java.math.BigInteger"
-    return None
+def _require_partition(partition: Fields, fields: Sequence[str]) -> None:
+    for name in fields:
+        value = partition.get(name)
+        if name == "partition" and not _is_number(value, _INT_MAX):
+            raise _invalid(f'A partition needs "partition", a number from 0 to {_INT_MAX}')
+        if name != "partition" and not isinstance(value, str):
+            raise _invalid(f'A partition of this connector needs "{name}", a string')
 
 
-def _require_text(partition: Fields, key: str) -> None:
-    _require_key(partition, key)
-    if not isinstance(partition[key], str):
-        raise _invalid_partition(partition, key, "which must be a string")
+def _require_offset(offset: Fields, most: int) -> None:
+    if not _is_number(offset.get("offset"), most):
+        allowed = f"from 0 to {most}" if most else "0, the only one that it accepts"
+        raise _invalid(f'An offset of this connector needs "offset", a number: {allowed}')
 
 
-def _require_partition(partition: Fields) -> None:
-    _require_key(partition, "partition")
-    number = partition["partition"]
-    if not _is_integer(number) or number > _INT_MAX:
-        raise _invalid_partition(partition, "partition", "which must be an integer")
-    if number < 0:
-        raise _invalid_partition(partition, "partition", "which cannot be negative")
-
-
-def _require_zero(partition: Fields, offset: Fields) -> None:
-    if _require_offset(partition, offset) != 0:
-        raise _invalid_offset(partition, offset, "; the only accepted value is 0")
-
-
-def _require_offset(partition: Fields, offset: Fields) -> int:
-    if "offset" not in offset:
-        raise _invalid(
-            f"Source offset {java_text(offset)} for source partition {java_text(partition)} is missing the"
-            " 'offset' key, which is required"
-        )
-    number = offset["offset"]
-    if not _is_integer(number):
-        raise _invalid_offset(partition, offset, ", which must be an integer")
-    return number
-
-
-def _require_key(partition: Fields, key: str) -> None:
-    if key not in partition:
-        raise _invalid(
-            f"Source partition {java_text(partition)} is missing the '{key}' key, which is required"
-        )
-
-
-def _is_integer(value: object) -> TypeGuard[int]:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _invalid_partition(partition: Fields, key: str, why: str) -> ConnectError:
-    value = java_text(partition[key])
-    return _invalid(
-        f"Source partition {java_text(partition)} has an invalid value {value} for the '{key}' key, {why}"
-    )
-
-
-def _invalid_offset(partition: Fields, offset: Fields, why: str) -> ConnectError:
-    value = java_text(offset["offset"])
-    return _invalid(
-        f"Source offset {java_text(offset)} for source partition {java_text(partition)} has an invalid value"
-        f" {value} for the 'offset' key{why}"
-    )
+def _is_number(value: object, most: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= most
 
 
 def _invalid(message: str) -> ConnectError:
-    """Connect reports a connector's refusal as an internal error."""
-    return ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, message)
+    return ConnectError(HTTPStatus.BAD_REQUEST, message)

@@ -105,106 +105,40 @@ def test_fields_of_requests_are_put_into_javas_order() -> None:
     assert checked_offsets(HEARTBEAT, [ConnectorOffset(ALIASES, {"offset": 0})])
 
 
-def missing(where: str, key: str) -> str:
-    return f"Source partition {where} is missing the '{key}' key, which is required"
-
-
-def invalid(where: str, value: str, key: str, why: str) -> str:
-    return f"Source partition {where} has an invalid value {value} for the '{key}' key, {why}"
-
-
-def invalid_offset(offset: str, where: str, value: str, why: str) -> str:
-    source = f"Source offset {offset} for source partition {where}"
-    return f"{source} has an invalid value {value} for the 'offset' key{why}"
-
-
-def not_primitive(field: str, kind: str) -> str:
-    return f"Offsets may only contain primitive types as values, but field {field} contains {kind}"
-
-
 _ONE = {"offset": 1}
 _ZERO = {"offset": 0}
-_AT = "{cluster=A, partition=3, topic=orders}"
-_AT_GROUP = "{partition=3, topic=A.orders, group=g}"
-_NO_TEXT = "which must be a string"
-_NO_INTEGER = "which must be an integer"
 
 
 @pytest.mark.parametrize(
     ("connector", "partition", "offset", "message"),
     [
-        (SOURCE, {}, _ONE, missing("{}", "cluster")),
-        (SOURCE, {"cluster": "A", "partition": 3}, _ONE, missing("{cluster=A, partition=3}", "topic")),
-        (SOURCE, {"cluster": "A", "topic": "t"}, _ONE, missing("{cluster=A, topic=t}", "partition")),
-        (
-            SOURCE,
-            {**ORDERS, "cluster": 5},
-            _ONE,
-            invalid("{cluster=5, partition=3, topic=orders}", "5", "cluster", _NO_TEXT),
-        ),
-        (SOURCE, {**ORDERS, "partition": "3"}, _ONE, invalid(_AT, "3", "partition", _NO_INTEGER)),
-        (
-            SOURCE,
-            {**ORDERS, "partition": 2**31},
-            _ONE,
-            invalid(_AT.replace("3", "2147483648"), "2147483648", "partition", _NO_INTEGER),
-        ),
-        (
-            SOURCE,
-            {**ORDERS, "partition": True},
-            _ONE,
-            invalid(_AT.replace("3", "true"), "true", "partition", _NO_INTEGER),
-        ),
-        (
-            SOURCE,
-            {**ORDERS, "partition": -1},
-            _ONE,
-            invalid(_AT.replace("3", "-1"), "-1", "partition", "which cannot be negative"),
-        ),
-        (
-            SOURCE,
-            ORDERS,
-            {},
-            f"Source offset {{}} for source partition {_AT} is missing the 'offset' key, which is required",
-        ),
-        (
-            SOURCE,
-            ORDERS,
-            {"offset": None},
-            invalid_offset("{offset=null}", _AT, "null", f", {_NO_INTEGER}"),
-        ),
-        (
-            SOURCE,
-            ORDERS,
-            {"offset": -1},
-            invalid_offset("{offset=-1}", _AT, "-1", ", which cannot be negative"),
-        ),
-        (
-            CHECKPOINT,
-            GROUP,
-            _ONE,
-            invalid_offset("{offset=1}", _AT_GROUP, "1", "; the only accepted value is 0"),
-        ),
-        (CHECKPOINT, ORDERS, _ZERO, missing(_AT, "group")),
-        (
-            HEARTBEAT,
-            {"sourceClusterAlias": "A"},
-            _ZERO,
-            missing("{sourceClusterAlias=A}", "targetClusterAlias"),
-        ),
-        (SOURCE, ORDERS, {"offset": {"x": 1}}, not_primitive("offset", "MAP")),
-        (SOURCE, {"list": []}, None, not_primitive("list", "ARRAY")),
-        (SOURCE, ORDERS, {"offset": 2**63}, not_primitive("offset", "class java.math.BigInteger")),
+        (SOURCE, {}, _ONE, 'needs "cluster", a string'),
+        (SOURCE, {"cluster": "A", "partition": 3}, _ONE, 'needs "topic", a string'),
+        (SOURCE, {"cluster": "A", "topic": "t"}, _ONE, 'needs "partition", a number'),
+        (SOURCE, {**ORDERS, "cluster": 5}, _ONE, 'needs "cluster", a string'),
+        (SOURCE, {**ORDERS, "partition": "3"}, _ONE, 'needs "partition", a number'),
+        (SOURCE, {**ORDERS, "partition": 2**31}, _ONE, "from 0 to 2147483647"),
+        (SOURCE, {**ORDERS, "partition": True}, _ONE, 'needs "partition", a number'),
+        (SOURCE, {**ORDERS, "partition": -1}, _ONE, "from 0 to 2147483647"),
+        (SOURCE, ORDERS, {}, 'needs "offset", a number'),
+        (SOURCE, ORDERS, {"offset": None}, 'needs "offset", a number'),
+        (SOURCE, ORDERS, {"offset": -1}, 'needs "offset", a number: from 0'),
+        (CHECKPOINT, GROUP, _ONE, "0, the only one that it accepts"),
+        (CHECKPOINT, ORDERS, _ZERO, 'needs "group", a string'),
+        (HEARTBEAT, {"sourceClusterAlias": "A"}, _ZERO, 'needs "targetClusterAlias", a string'),
+        (SOURCE, ORDERS, {"offset": {"x": 1}}, '"offset" may be a string'),
+        (SOURCE, {"list": []}, None, '"list" may be a string'),
+        (SOURCE, ORDERS, {"offset": 2**63}, "a number of 64 bits"),
         ("Other", ORDERS, None, "Other doesn't support external modification of offsets"),
     ],
 )
-def test_bad_offsets_are_refused_with_the_connectors_message(
+def test_bad_offsets_are_refused(
     connector: str, partition: dict[str, object], offset: dict[str, object] | None, message: str
 ) -> None:
     with pytest.raises(ConnectError) as refused:
         checked_offsets(connector, [ConnectorOffset(partition, offset)])
-    assert str(refused.value) == message
-    assert refused.value.status is HTTPStatus.INTERNAL_SERVER_ERROR
+    assert message in str(refused.value)
+    assert refused.value.status is HTTPStatus.BAD_REQUEST
 
 
 PARTITIONS = st.fixed_dictionaries(
