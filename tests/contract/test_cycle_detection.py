@@ -38,6 +38,7 @@ from tests.support.broker_data import (
     numbered,
     records,
 )
+from tests.support.broker_requests import stored_batches
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
 from tests.support.recorded_setup import Acl
@@ -378,6 +379,12 @@ def test_undetectable_cycles_are_reported(
 
 
 def test_producer_ids_are_recorded_with_their_source_alias(directions: tuple[Direction, Direction]) -> None:
-    recorded = latest(directions[0].target, PRODUCER_IDS_TOPIC)
-    assert recorded
-    assert all(value is not None and b'"alias":"near"' in value for value in recorded.values())
+    topic, direction = "cycles.recorded", directions[0]
+    create(directions, topic)
+    append(direction.source, topic, numbered(3))
+    with running(direction.plan(topic)):
+        await_count(direction, topic, 3)
+    recorded = latest(direction.target, PRODUCER_IDS_TOPIC)
+    producers = {batch.header.producer_id for batch in stored_batches(direction.target, topic)}
+    assert producers
+    assert all(b'"alias":"near"' in (recorded[b"[%d]" % producer] or b"") for producer in producers)
