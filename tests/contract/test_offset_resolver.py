@@ -40,6 +40,7 @@ def sides(source_cluster: LocalCluster, target_cluster: LocalCluster) -> tuple[L
         {
             "bootstrap.servers": source_cluster.bootstrap_servers,
             "transactional.id": SOURCE.topic,
+            "linger.ms": "1000",  # each transaction is one batch; a flush waits for nothing
             "log_level": 0,
         }
     )
