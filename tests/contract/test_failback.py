@@ -285,7 +285,7 @@ def test_records_of_one_side_are_named_and_nothing_is_changed(pair: Pair) -> Non
     assert pair.end(NEAR) == 23
 
 
-def test_what_one_side_has_alone_is_kept_aside_before_its_topic_is_made_anew(pair: Pair) -> None:
+def test_what_one_side_has_alone_is_kept_aside_before_its_topic_is_recreated(pair: Pair) -> None:
     promoted(pair)
     pair.write(NEAR, 3, 100)
     aside = f"aside.{pair.topic}"

@@ -1,4 +1,4 @@
-"""Topics that are mirrored with other offsets are made anew with their source's, and groups go with them."""
+"""Topics that are mirrored with other offsets are recreated with their source's, and groups go with them."""
 
 import re
 import time
@@ -279,7 +279,7 @@ def test_what_only_the_target_has_is_lost_only_if_the_user_says_so(
         )
 
 
-def test_a_partition_that_somebody_else_has_stopped_is_made_anew(
+def test_a_partition_that_somebody_else_has_stopped_is_recreated(
     bench: Bench, topic: str, access: FlowAccess, groups: Groups
 ) -> None:
     with running(plan_of(bench, topic, preserves=True)):
@@ -301,7 +301,7 @@ def test_a_partition_that_somebody_else_has_stopped_is_made_anew(
     assert committed(groups, topic, "late") == [Committed(5, "of late")]
 
 
-def test_a_copy_that_its_source_has_outrun_begins_anew_where_that_is_wanted(
+def test_a_copy_that_its_source_has_outrun_starts_over_where_that_is_wanted(
     bench: Bench, topic: str, access: FlowAccess, groups: Groups
 ) -> None:
     """As where the mirror stood still for longer than the source's retention."""

@@ -1,6 +1,6 @@
 """A network in memory: connections to brokers of clusters in memory, with delays and faults.
 
-A frame travels for a moment, drawn anew for each, and arrives in the order in which it was sent. What may go
+A frame travels for a moment, drawn again for each, and arrives in the order in which it was sent. What may go
 wrong with a request is drawn by a `Faults`.
 """
 

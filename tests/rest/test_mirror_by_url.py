@@ -36,7 +36,7 @@ class Mirror:
         self.times = iter(range(0, 10**9, 2))
 
     def view(self) -> CurrentView:
-        """One that is made anew for each request."""
+        """One that is recreated for each request."""
         return CurrentView(
             lambda: Node("node-1", "1.0"), lambda: self.looks, clock=lambda: float(next(self.times))
         )

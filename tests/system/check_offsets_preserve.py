@@ -1,4 +1,4 @@
-"""`sparkmirror offsets preserve` beside a real mirror: a topic with transactions is made anew.
+"""`sparkmirror offsets preserve` beside a real mirror: a topic with transactions is recreated.
 
 Not part of `make test`: `python -m pytest tests/system/check_offsets_preserve.py` takes three minutes.
 """
@@ -77,7 +77,7 @@ def consume(cluster: LocalCluster, count: int) -> Mapping[int, list[object]]:
 
 
 @pytest.mark.timeout(1200)
-def test_a_topic_is_made_anew_beside_a_running_mirror(sides: Sides, tmp_path: Path) -> None:
+def test_a_topic_is_recreated_beside_a_running_mirror(sides: Sides, tmp_path: Path) -> None:
     source, target = sides
     create_topic(source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     transact(source, range(20))

@@ -101,7 +101,7 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
         append(source, TOPIC, numbered(50))
         append(
             target, TOPIC, numbered(1)
-        )  # of somebody else: offsets are not preserved before it is made anew
+        )  # of somebody else: offsets are not preserved before it is recreated
         commit(source, GROUP, TOPIC, {0: 20})
         allow(sides, flows_rights())
         with running_mirror(folder / "mirror", properties(sides)) as mirror:
@@ -142,7 +142,7 @@ def test_commands_ask_for_each_of_their_rights_and_work_with_them(moved: Moved) 
         if step.mode is not Mode.REMADE:
             await_value(lambda: is_copied(moved.sides), WAIT_S, moved.mirror.log_text)
         commit(source, GROUP, TOPIC, {0: 20 + number})
-        if step.mode in (Mode.MOVED_GROUPS, Mode.PROMOTED):  # which have it to make anew
+        if step.mode in (Mode.MOVED_GROUPS, Mode.PROMOTED):  # which have it to recreate
             delete_topic(target, MIGRATIONS)
         if step.mode is Mode.FAILED_BACK:
             append(source, TOPIC, numbered(3))

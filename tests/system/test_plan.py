@@ -13,7 +13,7 @@ from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.ids import Alias
-from sparkmirror.plan.without_position import begins_anew, begun_anew
+from sparkmirror.plan.without_position import started_over, starts_over
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics
@@ -167,7 +167,7 @@ def test_plan_after_a_mirror_lists_only_changes_made_by_hand(
     code, out, _ = plan.run()
     assert (code, out.splitlines()[-1]) == (0, "Plan: nothing to change, nothing to copy.")
     assert plan.run("--detailed-exitcode")[0] == 0
-    assert_another_name_begins_anew(plan, tmp_path)
+    assert_another_name_starts_over(plan, tmp_path)
     code, topic = explained(properties, tmp_path, capsys)
     assert (code, topic["mirrored"], topic["target_topic"], topic["configs"]) == (0, True, REMOTE, [])
     copied = topic["partitions"][1]
@@ -197,7 +197,7 @@ def test_plan_after_a_mirror_lists_only_changes_made_by_hand(
     assert [rule["passes"] for rule in topic["rules"]] == [False, True, True]
 
 
-def assert_another_name_begins_anew(plan: Plan, folder: Path) -> None:
+def assert_another_name_starts_over(plan: Plan, folder: Path) -> None:
     """As `plan` and as a mirror that starts find it."""
     code, flow = plan.flow(**{"pl->pt.name": "another"})
     (planned,) = [finding for finding in flow["findings"] if finding["kind"] == "topic of others"]
@@ -213,9 +213,9 @@ def assert_another_name_begins_anew(plan: Plan, folder: Path) -> None:
             TopicPlan(),
             [(TOPIC, REMOTE)],
         )
-    (found,) = begun_anew(settings, settings.source, topics)
+    (found,) = started_over(settings, settings.source, topics)
     assert (found.subject, found.remedy) == (REMOTE, planned["remedy"])
-    assert begins_anew([found], Alias("pt")).startswith("begins anew: no position of this mirror is stored")
+    assert starts_over([found], Alias("pt")).startswith("starts over: no position of this mirror is stored")
 
 
 def explained(

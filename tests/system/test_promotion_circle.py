@@ -113,7 +113,7 @@ def test_an_original_moves_and_comes_back(circle: Circle, capsys: pytest.Capture
     assert keyed_of(new, ORDERS, 0) == numbered(61)
 
 
-def test_records_of_the_old_source_are_kept_aside_and_its_topic_is_made_anew(
+def test_records_of_the_old_source_are_kept_aside_and_its_topic_is_recreated(
     circle: Circle, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, new, mirror = circle

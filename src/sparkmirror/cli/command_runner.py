@@ -35,7 +35,7 @@ def run_command(words: Sequence[str]) -> int:
     configure_logging(arguments.log_format, level=arguments.log_level)
     try:
         code = int(arguments.run(arguments))
-    except BrokenPipeError:  # whoever read has seen enough
+    except BrokenPipeError:  # the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return NOT_FINE
     except (SparkmirrorError, OSError) as error:  # a folder that can't be written, for example

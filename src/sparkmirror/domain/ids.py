@@ -72,5 +72,5 @@ def decode_topic_id(text: str) -> bytes:
 
 
 def is_another(known: bytes, current: bytes) -> bool:
-    """Whether these are the ids of two topics, as far as anybody can tell."""
+    """Whether these are the ids of two topics, as far as is known."""
     return bool(known and current) and known != current

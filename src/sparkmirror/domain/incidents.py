@@ -16,7 +16,7 @@ class OnDataLoss(Enum):
     RECORD = "record"
     """Log it, count it, continue with the records that exist."""
     FAIL = "fail"
-    """Stop the partition until a person decides."""
+    """Stop the partition until a user acts."""
 
 
 class OnTopicRecreated(Enum):
@@ -25,7 +25,7 @@ class OnTopicRecreated(Enum):
     RECORD = "record"
     """Say it, go on: with a new source topic's first record; into a new target topic with the next record."""
     FAIL = "fail"
-    """Stop the partition until a person decides."""
+    """Stop the partition until a user acts."""
     RESTART = "restart"
     """Restart at `auto.offset.reset`, as if nothing had been copied yet."""
 
@@ -34,7 +34,7 @@ class OnBadBatch(Enum):
     """`on.bad.batch`: a batch that can't be read, or that the target will never take."""
 
     FAIL = "fail"
-    """Stop the partition, and try again now and then: a person may have mended it."""
+    """Stop the partition, and try again now and then: the cause may be gone."""
     SKIP = "skip"
     """Leave a dead-letter record that names it, and go on behind it."""
 
@@ -45,7 +45,7 @@ class OnLoop(Enum):
     FILTER = "filter"
     """Leave them out."""
     FAIL = "fail"
-    """Stop the partition until a person decides."""
+    """Stop the partition until a user acts."""
     COPY = "copy"
     """Copy them, as Java MM2: where no name shows the cycle they circulate without end."""
 
@@ -87,10 +87,10 @@ class IncidentKind(Enum):
     OFFSETS_TRANSLATED = "offsets-translated"
     """Offsets can't be preserved any more: the partition goes on with others."""
     OFFSET_GAP = "offset-gap"
-    """Offsets are preserved, and a gap takes long to fill: said with counts."""
+    """Offsets are preserved, and a gap takes long to fill; reported with counts."""
     BATCH_SKIPPED = "batch-skipped"
     LOOP = "loop"
-    """The opposite flow's records are left out: said once, their number is counted elsewhere."""
+    """The opposite flow's records are left out; reported once, and counted elsewhere."""
     LOOPS_UNSEEN = "loops-unseen"
     """The producer ids of the opposite flow can't be read: its records are copied back."""
 
@@ -205,7 +205,7 @@ def offsets_translated(what: str, position: int) -> Incident:
     return Incident(
         IncidentKind.OFFSETS_TRANSLATED,
         f"{REFUSED}: {what}. From offset {position} on they are translated "
-        "(offsets.on.mismatch), until the target topic is deleted and made anew",
+        "(offsets.on.mismatch), until the target topic is deleted and recreated",
     )
 
 

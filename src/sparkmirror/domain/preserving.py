@@ -17,7 +17,7 @@ FILLER_BYTES: Final = 0.82
 MARKER_BYTES: Final = 78
 """In the log; a cleaner leaves 61 of them, the header."""
 LONG_GAP_S: Final = 10.0
-"""A gap that takes longer is said."""
+"""A gap that takes longer is reported as an incident."""
 REFUSED: Final = "offsets can't be preserved"
 """How errors begin that say why a target's log can't have its source's offsets from somewhere on."""
 
@@ -26,18 +26,18 @@ class OnGap(Enum):
     """`offsets.gap`: a gap is so long that filling it takes longer than a beginning may take."""
 
     WAIT = "wait"
-    """Say it, and fill it."""
+    """Report it, and fill it."""
     STOP = "stop"
-    """Stop the partition until a person decides."""
+    """Stop the partition until a user acts."""
 
 
 class OnMismatch(Enum):
     """`offsets.on.mismatch`: the target's log can't get its source's offsets."""
 
     STOP = "stop"
-    """Stop the partition until a person decides."""
+    """Stop the partition until a user acts."""
     CONTINUE_TRANSLATED = "continue-translated"
-    """Copy it as any other, until the target topic is made anew."""
+    """Copy it as any other, until the target topic is recreated."""
 
 
 class Preserving(NamedTuple):
@@ -48,7 +48,7 @@ class Preserving(NamedTuple):
     on_mismatch: Annotated[OnMismatch, FromOption("offsets.on.mismatch")] = OnMismatch.STOP
 
     def stops_at(self, gap_s: float) -> bool:
-        """Whether a gap that takes so long to fill is left to a person."""
+        """Whether a gap that takes so long to fill stops the partition."""
         return self.on_gap is OnGap.STOP and gap_s > self.fill_timeout_s
 
     @property

@@ -1,4 +1,4 @@
-"""Reads the offset syncs of a flow and of the way back, for whoever looks at a mirror from outside."""
+"""Reads the offset syncs of a flow and of the way back, for a view of a mirror from outside."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack, closing

@@ -22,7 +22,7 @@ from sparkmirror.mirror.reassignment import (
 from sparkmirror.periodic.flow_log import LogOnce, flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.plan.flow_planning import obstacles
-from sparkmirror.plan.without_position import begins_anew, begun_anew
+from sparkmirror.plan.without_position import started_over, starts_over
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.internal_topics import offset_syncs_topic, topics_on_target
@@ -276,7 +276,7 @@ class SourceConnector:
         return bool(news)
 
     def _watch_promotions(self) -> None:
-        """Begin anew with the topics that are left."""
+        """Start over with the topics that are left."""
         if not self._tell_promoted():
             return
         assert self._admins is not None
@@ -289,12 +289,12 @@ class SourceConnector:
     def _warn_of_second_copies(self, topics: Topics) -> None:
         """Once, before the first position is stored. Copying begins all the same, as with Java."""
         try:
-            found = begun_anew(self._on, self._connector, topics)
+            found = started_over(self._on, self._connector, topics)
         except SparkmirrorError as error:
-            self._log.warning("can't tell whether this mirror begins anew: %s", error)
+            self._log.warning("can't tell whether this mirror starts over: %s", error)
             return
         if found:
-            self._log.warning("%s", begins_anew(found, self._on.flow.target))
+            self._log.warning("%s", starts_over(found, self._on.flow.target))
 
     def _report_obstacles(self) -> None:
         """Log once what blocks parts of the flow, with its remedy; the rest of the flow runs."""

@@ -86,7 +86,7 @@ def reports(on: FlowWorker, connector: ConfiguredSource) -> Sequence[PartitionPr
 
 
 def stopped(reported: Sequence[PartitionProgress]) -> Mapping[TopicPartition, str]:
-    """The partitions that wait for a person, by their last reports, and why."""
+    """Return the partitions that need action, by their last reports, and why."""
     last = {report.source: report for report in reported}
     return {
         source: report.error

@@ -42,7 +42,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
                 topic,
                 f"its offsets are translated in {counted(translated[topic], 'partition')}, since they could "
                 "not be preserved there any more",
-                f"sparkmirror offsets preserve makes {remote} anew with the source's offsets",
+                f"sparkmirror offsets preserve recreates {remote} with the source's offsets",
             )
         elif shifted[topic]:
             yield Finding(
@@ -50,7 +50,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
                 Severity.WARNS if goes_on else Severity.BLOCKS,
                 topic,
                 f"it is copied with other offsets already, in {counted(shifted[topic], 'partition')}",
-                f"sparkmirror offsets preserve makes {remote} anew with the source's offsets",
+                f"sparkmirror offsets preserve recreates {remote} with the source's offsets",
             )
         elif topic in survey.begun:
             yield _running(survey, topic)

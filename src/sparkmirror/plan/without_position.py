@@ -1,4 +1,4 @@
-"""Finds topics of the target that hold records although their mirror has no position: it would begin anew.
+"""Finds topics of the target that hold records although their mirror has no position: it would start over.
 
 That is what a new connector name does, a changed alias, or Connect beside what was a dedicated mirror.
 """
@@ -18,7 +18,7 @@ from sparkmirror.setup.topic_sync import Topics
 from sparkmirror.storage.positions import connectors_with_positions
 
 
-def begun_anew(on: FlowWorker, connector: ConfiguredSource, topics: Topics) -> Sequence[Finding]:
+def started_over(on: FlowWorker, connector: ConfiguredSource, topics: Topics) -> Sequence[Finding]:
     """Find them for a flow that starts, before it has stored a position. Raises KafkaError."""
     stops = stops_behind_others(connector.settings)
     present = [pair for pair in topics.pairs if pair[1] in topics.target and not stops(pair[0])]
@@ -35,11 +35,11 @@ def begun_anew(on: FlowWorker, connector: ConfiguredSource, topics: Topics) -> S
     return list(strangers(found, on.flow.target, predecessors(on, connector) if found else ()))
 
 
-def begins_anew(found: Sequence[Finding], target: Alias) -> str:
+def starts_over(found: Sequence[Finding], target: Alias) -> str:
     """One line for a log, however many topics were found."""
     remote = named([finding.subject for finding in found])
     return (
-        f"begins anew: no position of this mirror is stored for what {remote} on {target} hold already, "
+        f"starts over: no position of this mirror is stored for what {remote} on {target} hold already, "
         f"so that it comes a second time. If that is not meant: {found[0].remedy}"
     )
 

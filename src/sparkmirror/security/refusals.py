@@ -1,6 +1,6 @@
 """Remembers refused logins, so that all clients of a process together ask no more often than one.
 
-Whoever refuses counts: a broker may lock the account, an issuer of tokens the client.
+Both count refusals: a broker may lock the account, an issuer of tokens the client.
 """
 
 import random

@@ -39,9 +39,9 @@ class Tokens:
         self._lock = threading.Lock()
 
     def token(self, source: TokenSource) -> str:
-        """A valid one. Raises AuthenticationError, which holds no secret.
+        """Return a valid token. Raises AuthenticationError, which holds no secret.
 
-        Where none could be fetched the issuer is asked again after 1 to 30 s, whoever asks here.
+        Where none could be fetched the issuer is asked again after 1 to 30 s, for all clients together.
         """
         with self._lock:
             now = time.monotonic()

@@ -204,7 +204,7 @@ _NO_DELETES: Final = DeletePlan()
 
 
 def _is_done(error: KafkaError | None) -> bool:
-    """A listing may be older than the topic, whoever made it."""
+    """Whether it was created, or exists already: the listing may be older than the topic."""
     return error is None or isinstance(error, TopicExistsError)
 
 

@@ -26,7 +26,7 @@ class Failback(NamedTuple):
     """Records the failback of one topic, named as on the flow's source.
 
     `answers` is the time of the opposite flow's promotion behind which this flow goes on. `logs` are the
-    topics on both sides at that time; the target's id is empty where it is made anew. `beginnings` are the
+    topics on both sides at that time; the target's id is empty where it is recreated. `beginnings` are the
     offsets of partitions before which the target's log was written by others, or by this flow before its
     `ended` promotion. `deleted_id` is the topic on the target that had other records, and is deleted.
     """

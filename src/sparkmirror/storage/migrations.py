@@ -46,7 +46,7 @@ class Migrations:
         return failback is not None and not failback.is_of_another_source(logs)
 
     def deleted_ids(self, topic: str) -> Collection[bytes]:
-        """The ids of its copies that `failback` or `offsets preserve` have deleted, to be made anew."""
+        """The ids of its copies that `failback` or `offsets preserve` have deleted, to be recreated."""
         failback, begun = self.failbacks.get(topic), self.remakes.get(topic)
         return [
             *([] if failback is None else [failback.deleted_id]),

@@ -1,6 +1,6 @@
 """Reads and writes remakes in the migrations topic, `mm2-migrations.<source>.internal` on the target.
 
-A topic that was mirrored with other offsets is deleted on the target and made anew with its source's. Its
+A topic that was mirrored with other offsets is deleted on the target and recreated with its source's. Its
 brokers forget then where groups were: the record remembers it, in offsets of the source, until these are
 written. See docs/decisions/0010.
 """
@@ -30,7 +30,7 @@ class Remake(NamedTuple):
 
     `old_id` is the deleted topic on the target.
 
-    It is made anew with as many `partitions`, and with the `configs` that were set for it. `ends` are those
+    It is recreated with as many `partitions`, and with the `configs` that were set for it. `ends` are those
     of the source's partitions when that was decided.
     """
 

@@ -1,4 +1,4 @@
-"""Keeps what `sparkmirror verify` found as events of a flow, so that whoever reads its events knows it.
+"""Keeps what `sparkmirror verify` found as events of a flow, for every reader of its events.
 
 An event has as many partitions as fit in one record, whole topics apart from that. What an event says of a
 partition replaces what earlier ones said.

@@ -59,9 +59,9 @@ def called(script: Path, *words: str, **environment: str) -> tuple[int, str]:
         (["mm2.sh", "deploy", "source-0"], {}, "deploy|--dir|mm2|source-0|"),
         (["mm2.sh", "undeploy", "source-0"], {"CONF_FOLDER": "x"}, "undeploy|source-0|"),
         (
-            ["mm2.sh", "redeploy", "source-0", "--dry-run"],
+            ["mm2.sh", "redeploy", "source-0", "--no-wait"],
             {"CONF_FOLDER": "my files", "TARGET_HOST": "connect:8083"},
-            "redeploy|--dir|my files|--url|connect:8083|source-0|--dry-run|",
+            "redeploy|--dir|my files|--url|connect:8083|source-0|--no-wait|",
         ),
         (
             ["mm2.sh", "status", "source-0"],

@@ -217,7 +217,7 @@ def test_offsets_wait_until_the_tasks_are_gone(node: Node) -> None:
 
 
 @pytest.mark.parametrize(
-    ("include_tasks", "only_failed", "connector", "task", "begins_anew"),
+    ("include_tasks", "only_failed", "connector", "task", "starts_over"),
     [
         (False, False, State.RESTARTING, State.FAILED, True),
         (True, True, State.RUNNING, State.RESTARTING, True),
@@ -226,7 +226,7 @@ def test_offsets_wait_until_the_tasks_are_gone(node: Node) -> None:
     ],
 )
 def test_a_restart_follows_its_flags(
-    node: Node, include_tasks: bool, only_failed: bool, connector: State, task: State, begins_anew: bool
+    node: Node, include_tasks: bool, only_failed: bool, connector: State, task: State, starts_over: bool
 ) -> None:
     node.herder.put(NAME, CONFIG)
     node.leader.reconcile(1)
@@ -234,7 +234,7 @@ def test_a_restart_follows_its_flags(
     meant = node.herder.restart(NAME, include_tasks=include_tasks, only_failed=only_failed)
     assert (meant.connector.state, meant.tasks[0].state) == (connector, task)
     node.leader.reconcile(1)
-    assert len(node.runs) == (2 if begins_anew else 1)
+    assert len(node.runs) == (2 if starts_over else 1)
 
 
 @pytest.mark.parametrize(

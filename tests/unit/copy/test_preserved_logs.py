@@ -129,7 +129,7 @@ def test_a_record_that_lands_in_an_emptied_target_stops_the_partition(
 
 
 @pytest.mark.parametrize("is_running", [True, False])
-def test_a_target_that_was_made_anew_gets_all_that_the_source_has(
+def test_a_target_that_was_recreated_gets_all_that_the_source_has(
     partition: OnePartition, is_running: bool
 ) -> None:
     task = partition.start()
@@ -148,7 +148,7 @@ def test_a_target_that_was_made_anew_gets_all_that_the_source_has(
     assert copy_of(task).incidents == {IncidentKind.TARGET_RECREATED: 1}
 
 
-def test_a_target_that_was_made_anew_stops_the_partition_if_configured(partition: OnePartition) -> None:
+def test_a_target_that_was_recreated_stops_the_partition_if_configured(partition: OnePartition) -> None:
     first = partition.start()
     partition.write_batches(0, 50)
     partition.run_until_stored(49)
@@ -190,7 +190,7 @@ def test_a_gap_that_takes_too_long_stops_the_partition_until_somebody_decides(
     assert str(copy_of(task).error) == (
         "near.orders-0: offsets 10 to 6009 have no record at the source: 6000 control markers take their "
         "places, which takes about 12 s (offsets.gap): set it to wait; or, if the source's log starts behind "
-        "them, let sparkmirror offsets preserve --recreate make the target topic anew from there on, without "
+        "them, let sparkmirror offsets preserve --recreate recreate the target topic from there on, without "
         "what only the target still has"
     )
     assert copy_of(task).incidents == {IncidentKind.OFFSET_GAP: 1}
@@ -203,7 +203,7 @@ def test_a_gap_that_takes_too_long_stops_the_partition_until_somebody_decides(
 
 
 @pytest.mark.parametrize("has_records", [True, False])
-def test_a_topic_that_is_made_anew_for_a_gap_begins_behind_it(
+def test_a_topic_that_is_recreated_for_a_gap_begins_behind_it(
     partition: OnePartition, *, has_records: bool
 ) -> None:
     preserving(partition, Preserving(fill_timeout_s=11.0, on_gap=OnGap.STOP))

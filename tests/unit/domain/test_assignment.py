@@ -56,7 +56,7 @@ def numbers(dealt: Assignment) -> list[list[int]]:
     return [[partition.partition for partition in task] for task in dealt]
 
 
-def dealt_anew(load: dict[TopicPartition, float], tasks: int) -> Assignment:
+def dealt_again(load: dict[TopicPartition, float], tasks: int) -> Assignment:
     """What becomes of a round-robin assignment."""
     return assign_by_load(load, tasks, load, assign(load, tasks))
 
@@ -145,7 +145,7 @@ def test_as_even_as_single_moves_get_it(
 
 def test_a_hot_partition_gets_a_task_of_its_own_with_one_move() -> None:
     load = parted(60 * MB, 0, 20 * MB, 0, 20 * MB, 0)
-    dealt = dealt_anew(load, 2)
+    dealt = dealt_again(load, 2)
     assert numbers(dealt) == [[2, 4], [0, 1, 3, 5]]
     assert count_moves(assign(load, 2), dealt) == 1
 
@@ -153,24 +153,24 @@ def test_a_hot_partition_gets_a_task_of_its_own_with_one_move() -> None:
 def test_a_partition_that_is_hotter_than_all_others_together_is_left_alone() -> None:
     """Nothing splits it: what little it has beside it may stay."""
     load = parted(100 * MB, 1 * MB, 2 * MB, 1 * MB)
-    assert dealt_anew(load, 2) == assign(load, 2)
+    assert dealt_again(load, 2) == assign(load, 2)
 
 
 def test_a_hot_partition_leaves_the_others_if_that_is_less_work() -> None:
     load = parted(100 * MB, *[0.0, 10 * MB] * 4)
-    assert numbers(dealt_anew(load, 2)) == [[2, 4, 6, 8], [0, 1, 3, 5, 7]]
+    assert numbers(dealt_again(load, 2)) == [[2, 4, 6, 8], [0, 1, 3, 5, 7]]
 
 
 def test_no_more_partitions_leave_a_hot_one_than_must() -> None:
     """27 % more than the hot one alone are too much, 9 % are not."""
     load = parted(100 * MB, 40 * MB, *[9 * MB, 0.0] * 3)
-    dealt = dealt_anew(load, 2)
+    dealt = dealt_again(load, 2)
     assert numbers(dealt) == [[0, 2], [1, 3, 4, 5, 6, 7]]
 
 
 def test_quiet_partitions_do_not_move() -> None:
     load = parted(50 * MB, *[0.0] * 2000)
-    assert dealt_anew(load, 2) == assign(load, 2)
+    assert dealt_again(load, 2) == assign(load, 2)
 
 
 def test_new_quiet_partitions_spread_over_tasks() -> None:

@@ -61,7 +61,7 @@ class Scene(Reassignment):
             yield report.to_record()
             yield replace(report, connector=ConnectorName("other"), bytes=0).to_record()
 
-    def deal_anew(self) -> None:
+    def deal_again(self) -> None:
         """What the connector does with what was said."""
         self.done(self.now)
         assignment = self._reassigned(self.running.assignment)
@@ -118,14 +118,14 @@ def test_an_intermittent_imbalance_is_ignored(scene: Scene) -> None:
 def test_no_imbalance_is_reported_after_reassignment(scene: Scene) -> None:
     scene.pace = {0: 30, 2: 20, 1: 10}
     assert scene.pass_s(100)
-    scene.deal_anew()
+    scene.deal_again()
     assert scene.pass_s(1000) == []
 
 
 def test_not_more_often_than_every_five_minutes(scene: Scene) -> None:
     scene.pace = {0: 30, 2: 20, 1: 10}
     assert scene.pass_s(100)
-    scene.deal_anew()
+    scene.deal_again()
     hot = [partition.partition for partition in scene.running.assignment[1][:2]]
     scene.pace = dict.fromkeys(hot, 30)
     (at, _), *_ = scene.pass_s(400)

@@ -79,7 +79,7 @@ def test_a_topic_that_is_copied_with_other_offsets_already(survey: FlowSurvey) -
     found = only(replace(survey, begun={"orders"}, shifted=[TopicPartition("orders", 1)]))
     assert found.severity is Severity.BLOCKS
     assert found.text == "it is copied with other offsets already, in 1 partition"
-    assert found.remedy.startswith("sparkmirror offsets preserve makes source.orders anew")
+    assert found.remedy.startswith("sparkmirror offsets preserve recreates source.orders")
 
 
 def test_a_long_gap_is_said_with_its_count_and_time(survey: FlowSurvey) -> None:

@@ -214,7 +214,7 @@ def test_groups_have_what_they_would_read_again() -> None:
     assert lag_of(made, found[GroupId("exact")].partitions[0]) == 100
 
 
-def test_groups_are_sorted_out_anew_only_when_others_are_told() -> None:
+def test_groups_are_sorted_out_again_only_when_others_are_told() -> None:
     told = groups(group_partition("a"), group_partition("b", "payments"))
     first = view(source(look()), told)
     second = view_of(NODE, [source(look()), told], 1001.0, first)

@@ -185,7 +185,7 @@ def _awaited(read: Callable[[], list[FlowLag]], timeout_s: float) -> list[FlowLa
             try:
                 found = read()
             except SparkmirrorError as error:
-                # Whoever has been asked at a URL may start again: that it was there is known by then.
+                # A mirror that has answered at a URL may be restarting.
                 if is_over or not (error.retriable or isinstance(error, ConnectUnreachableError)):
                     raise
                 update(str(error))

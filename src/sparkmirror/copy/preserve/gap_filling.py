@@ -46,7 +46,7 @@ _WITHOUT_MARKERS: Final = _RESTARTING | {Phase.FAILED}
 
 _GAP_REMEDY: Final = (
     "set it to wait; or, if the source's log starts behind them, let sparkmirror offsets preserve --recreate "
-    "make the target topic anew from there on, without what only the target still has"
+    "recreate the target topic from there on, without what only the target still has"
 )
 
 

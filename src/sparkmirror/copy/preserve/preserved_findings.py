@@ -53,7 +53,7 @@ def mismatch(known: Known, tail: Tail) -> str | None:
             f"{tail.foreign.base_offset}"
         )
     elif target.end > source.end:
-        what = f"it ends at {target.end}, and its source at {source.end}, which was truncated or made anew"
+        what = f"it ends at {target.end}, and its source at {source.end}, which was truncated or recreated"
     elif (
         reason.position is not None
         and target.end > max(target.start, found.accepted)
@@ -78,7 +78,7 @@ def mismatch(known: Known, tail: Tail) -> str | None:
 def writers(reason: ResumeReason, found: Found) -> Writers:
     """Java MM2, too, keeps offsets where none is missing: its position is then that of the last record."""
     position, own = reason.position, found.claimed
-    if position is None or _is_made_anew(reason, found):
+    if position is None or _is_recreated(reason, found):
         return Writers(own, {own.id}, found.accepted)
     if position.producer is None:
         is_java = position.offset + 1 == found.target.end
@@ -101,18 +101,18 @@ def _is_new(reason: ResumeReason, found: Found) -> bool:
     return is_another(reason.position.logs.source_id, found.logs.source_id)
 
 
-def _is_made_anew(reason: ResumeReason, found: Found) -> bool:
+def _is_recreated(reason: ResumeReason, found: Found) -> bool:
     """Whether the target topic is another than the one with the last position."""
     position = reason.position
     return position is not None and is_another(position.logs.target_id, found.logs.target_id)
 
 
 def is_unasked(reason: ResumeReason, found: Found) -> bool:
-    """Whether the topic was made anew by somebody else than the commands that do so."""
+    """Whether the topic was recreated by somebody else than the commands that do so."""
     position = reason.position
     return (
         position is not None
-        and _is_made_anew(reason, found)
+        and _is_recreated(reason, found)
         and position.logs.target_id not in found.deleted_ids
     )
 
@@ -137,7 +137,7 @@ def next_position(
     if end < start:
         return start, records_lost(end, start)
     copied = 0 if tail.last_record is None else tail.last_record + 1
-    if _is_made_anew(reason, found):
+    if _is_recreated(reason, found):
         following = min(end, max(start, found.target.start, copied))
         return following, target_recreated(following) if is_unasked(reason, found) else None
     known = None if position is None else position.producer

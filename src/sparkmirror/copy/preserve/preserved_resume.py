@@ -51,7 +51,7 @@ from sparkmirror.storage.promotions import promoted
 _log = logging.getLogger(__name__)
 
 _REMEDY: Final = (
-    "Delete the target topic, and it is made anew with the source's offsets (sparkmirror offsets preserve "
+    "Delete the target topic, and it is recreated with the source's offsets (sparkmirror offsets preserve "
     "does it, and keeps groups at their places); or leave it out of "
     "offsets.preserve.topics; or let it go on with other offsets: offsets.on.mismatch=continue-translated"
 )

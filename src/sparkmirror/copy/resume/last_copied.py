@@ -223,7 +223,7 @@ class _Search(NamedTuple):
     def found(self, end: int) -> _Found | None:
         """The end behind the attempt's last batch before this offset, None where there is none."""
         last = self.last
-        # What was truncated to before the attempt has been written anew.
+        # What was truncated to before the attempt has been written again.
         begin = self.first if end < last.target_offset else max(self.first, last.target_offset)
         batch = self._last_batch(begin, end)
         if batch is None:

@@ -122,7 +122,7 @@ class TopicsFailback:
         names = some_of([self._named(each) for each in found])
         text = f"these can't follow {source}, since their offsets on {target} are taken: {names}"
         if self.deletes:
-            return Step("compare", StepState.DONE, f"{text}. --delete: their topics are made anew")
+            return Step("compare", StepState.DONE, f"{text}. --delete: their topics are recreated")
         keeping = (
             f", --keep-aside TOPIC copies the {counted(self.own, 'record')} of {target} to a topic first"
         )
@@ -130,7 +130,7 @@ class TopicsFailback:
             f". Decide: --delete deletes {some_of(self.to_delete)} on {target}, and the flow copies all of "
         )
         return Step(
-            "compare", StepState.IMPOSSIBLE, f"{text}{source}'s records anew{keeping if self.own else ''}"
+            "compare", StepState.IMPOSSIBLE, f"{text}{source}'s records again{keeping if self.own else ''}"
         )
 
     def _named(self, each: PartitionFailback) -> str:
@@ -171,7 +171,7 @@ class TopicsFailback:
             return Step("switch", StepState.DONE, f"{self.flow} goes on with them; it must run")
         text = f"let {self.flow} go on where the logs on {self.flow.target} end"
         if self.deletes and self.to_delete:
-            text += f", delete {some_of(self.to_delete)} there, which it makes anew"
+            text += f", delete {some_of(self.to_delete)} there, which it recreates"
         return Step("switch", StepState.TO_DO, text)
 
     def _verify(self) -> Step:

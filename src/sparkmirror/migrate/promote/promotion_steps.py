@@ -249,7 +249,7 @@ class TopicsPromotion:
 class PromotionRollback:
     """The promotions of some topics, which are to be copied again.
 
-    `gone` are promoted topics that are not on the target any more, or made anew there since.
+    `gone` are promoted topics that are not on the target any more, or recreated there since.
     """
 
     flow: Flow

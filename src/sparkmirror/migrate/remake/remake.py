@@ -1,4 +1,4 @@
-"""Makes mirrored topics anew with their source's offsets: surveys both clusters, deletes, creates, restores.
+"""Recreates mirrored topics with their source's offsets: surveys both clusters, deletes, creates, restores.
 
 The step that is due follows from a survey (`topic_remakes`). What brokers forget with the old topic is a
 record in the migrations topic (`storage/remakes.py`). The copying is the flow's.

@@ -1,4 +1,4 @@
-"""Derives the steps that make a mirrored topic anew with its source's offsets, from what both clusters hold.
+"""Derives the steps that recreate a mirrored topic with its source's offsets, from what both clusters hold.
 
 Kafka renames no topic, and moves no log: the topic on the target is deleted, and the flow copies all of its
 source again. What only the target still has is lost, so it is said before. The same is done, where that is
@@ -54,7 +54,7 @@ class PartitionRemake:
         return self.is_same and (self.target_end or 0) < self.source_start
 
     @property
-    def has_begun_anew(self) -> bool:
+    def has_started_over(self) -> bool:
         """Whether the beginning stands, and behind it is what the source has: its records, or nothing."""
         if self.target_start is None or self.target_start < self.source_start:
             return False
@@ -110,7 +110,7 @@ class TopicRemake:
 
     @property
     def is_missing(self) -> bool:
-        """Whether it was deleted, and is not made anew yet."""
+        """Whether it was deleted, and is not recreated yet."""
         return self.remake is not None and not self.target_id
 
     def steps(self) -> list[Step]:
@@ -182,10 +182,10 @@ class TopicRemake:
     def _switch(self) -> Step:
         target = self.flow.target
         if self.is_due:
-            text = f"remember {self._moves()}, delete the topic on {target}, and make it anew"
+            text = f"remember {self._moves()}, delete the topic on {target}, and recreate it"
             return Step("switch", StepState.TO_DO, text)
         if self.is_missing:
-            return Step("switch", StepState.TO_DO, f"make the topic anew on {target}")
+            return Step("switch", StepState.TO_DO, f"recreate the topic on {target}")
         return Step("switch", StepState.DONE, f"{target} has no record of it with another offset")
 
     def _moves(self) -> str:
@@ -216,7 +216,7 @@ class TopicRemake:
         if self.remake is None:
             return partition.is_same or not partition.was_begun
         upto = self.remake.ends.get(partition.source.partition, 0)
-        return partition.has_begun_anew and (partition.target_end or 0) >= upto
+        return partition.has_started_over and (partition.target_end or 0) >= upto
 
     def _groups(self) -> Step:
         source, target = self.flow

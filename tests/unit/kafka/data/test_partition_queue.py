@@ -41,7 +41,7 @@ def stamped(queue: PartitionQueue, *, transactional: bool) -> list[tuple[int, in
     return found
 
 
-def test_what_waits_is_numbered_anew_even_if_it_was_sent_and_refused_before() -> None:
+def test_what_waits_is_numbered_again_even_if_it_was_sent_and_refused_before() -> None:
     queue = queue_with(3, 1, 2)
     assert stamped(queue, transactional=True) == [(0, 0, True), (0, 3, True), (0, 4, True)]
     queue.ready.popleft()

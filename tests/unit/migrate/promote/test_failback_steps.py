@@ -60,7 +60,7 @@ def test_records_of_one_side_need_a_decision() -> None:
     assert step(TAKEN, "compare").text == (
         "these can't follow B, since their offsets on A are taken: orders-0 (1 record there alone, 2 records "
         r"in conflict, offsets 20 to 22, keys k20, no key, \x1b[2J). Decide: --delete deletes orders on "
-        "A, and the flow copies all of B's records anew, --keep-aside TOPIC copies the 3 records of A to a "
+        "A, and the flow copies all of B's records again, --keep-aside TOPIC copies the 3 records of A to a "
         "topic first"
     )
 
@@ -69,7 +69,7 @@ def test_what_is_deleted_is_kept_aside_first_if_that_is_wanted() -> None:
     deleted = replace(TAKEN, deletes=True)
     assert states(deleted)["compare"] is DONE
     assert step(deleted, "keep") == Step("keep", DONE, "3 records of A are not kept (--keep-aside)")
-    assert step(deleted, "switch").text.endswith("end, delete orders there, which it makes anew")
+    assert step(deleted, "switch").text.endswith("end, delete orders there, which it recreates")
     kept = replace(deleted, aside="own", kept=2)
     assert step(kept, "keep") == Step("keep", TO_DO, "copy 3 records of A to own there")
     assert kept.must_keep

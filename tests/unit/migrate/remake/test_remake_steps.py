@@ -1,4 +1,4 @@
-"""The steps that make a mirrored topic anew with its source's offsets."""
+"""The steps that recreate a mirrored topic with its source's offsets."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -59,9 +59,7 @@ def test_a_topic_with_other_offsets_is_deleted() -> None:
         "1 of 1 partition have other offsets on B; 12.3 MB of A will be copied again, behind 100 offsets "
         "that are filled first"
     )
-    assert step(DUE, "switch").text == (
-        "remember 1 offset of groups, delete the topic on B, and make it anew"
-    )
+    assert step(DUE, "switch").text == ("remember 1 offset of groups, delete the topic on B, and recreate it")
     assert rows_of(DUE)[0]["state"] == "other offsets"
 
 
@@ -88,7 +86,7 @@ def test_it_is_done_without_a_record_only() -> None:
     assert step(behind, "verify").text.endswith("A->B goes on with A.orders-0 at 1000")
 
 
-def test_a_topic_that_its_source_has_outrun_is_made_anew_if_wanted() -> None:
+def test_a_topic_that_its_source_has_outrun_is_recreated_if_wanted() -> None:
     outrun = replace(OTHER, source_start=900, is_same=True, older=880)
     found = replace(DUE, partitions=[outrun], recreates=True)
     assert not replace(found, recreates=False).is_due

@@ -61,7 +61,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--delete",
         action="store_true",
         help="delete topics on the old source that can't follow, since they have records of their own: they "
-        "are made anew",
+        "are recreated",
     )
     add_still_for(parser)
     add_timeout(parser)

@@ -20,7 +20,7 @@ a topic, nor move a log: the topic is deleted on the target and copied again. Sh
 carries it out:
   check   which partitions have other offsets, what is copied again, and what would be lost
   stop    until no group that has read the topic on the target has members there
-  switch  remember where the groups are, as offsets of the source; delete the topic, make it anew with the
+  switch  remember where the groups are, as offsets of the source; delete the topic, recreate it with the
           partitions and configs that it had
   copy    until the flow has copied what the source had at the switch
   groups  write their offsets on the target
@@ -65,7 +65,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     preserve.add_argument(
         "--recreate",
         action="store_true",
-        help="also make topics anew that end before their source begins, instead of filling the gap",
+        help="also recreate topics that end before their source begins, instead of filling the gap",
     )
     add_timeout(preserve)
     add_output(preserve)

@@ -1,4 +1,4 @@
-"""Shows a mirror's tables in a terminal, anew each second; keys choose, sort and filter."""
+"""Shows a mirror's tables in a terminal, again each second; keys choose, sort and filter."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
