@@ -14,6 +14,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.ids import Alias
 from sparkmirror.plan.without_position import started_over, starts_over
+from sparkmirror.settings.topic_selection import Selected
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics
@@ -211,7 +212,7 @@ def assert_another_name_starts_over(plan: Plan, folder: Path) -> None:
             {TOPIC: SourceTopic(counts[TOPIC])},
             admins.target.partition_counts(),
             TopicPlan(),
-            [(TOPIC, REMOTE)],
+            Selected([(TOPIC, REMOTE)]),
         )
     (found,) = started_over(settings, settings.source, topics)
     assert (found.subject, found.remedy) == (REMOTE, planned["remedy"])

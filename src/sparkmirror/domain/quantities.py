@@ -1,5 +1,6 @@
 """Writes numbers, sizes and times for people."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
 
@@ -41,3 +42,10 @@ def as_ago(age_s: float) -> str:
 
 def as_date(epoch_s: float) -> str:
     return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def some_of(names: Sequence[str], most: int = 5) -> str:
+    """A few of several names, and how many more there are."""
+    shown = ", ".join(names[:most])
+    more = len(names) - most
+    return f"{shown} and {more:,} more" if more > 0 else shown

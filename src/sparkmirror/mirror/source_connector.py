@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
@@ -38,6 +39,7 @@ from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_watch import SparkWatch
 from sparkmirror.storage.attempts import missing_topic
+from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.promotions import Promotions
 from sparkmirror.storage.topic_creation import (
     NOT_TRIED,
@@ -159,7 +161,8 @@ class SourceConnector:
         deletes = TopicDeleteSync(
             self._on, replace(self._connector, settings=self._settings), admins, self._log
         )
-        return TopicSync(self._settings, admins, self._log, deletes)
+        begun = partial(topics_with_positions, *self._on.positions_of(self._connector.name))
+        return TopicSync(self._settings, admins, self._log, deletes, begun)
 
     def jobs(self, admins: FlowAdmins) -> list[Job]:
         """The jobs of `thread` under these settings."""

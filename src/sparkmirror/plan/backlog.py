@@ -68,10 +68,7 @@ def stored_positions(
     on: FlowWorker, connector: ConfiguredSource, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, Position]:
     """Read the stored positions; there are none before the flow has run. Raises KafkaError."""
-    topic = on.worker.offset_topic.name
-    return unless_missing(
-        lambda: read_positions(on.worker_client, topic, connector.name, on.flow.source, partitions), {}
-    )
+    return unless_missing(lambda: read_positions(*on.positions_of(connector.name), partitions), {})
 
 
 def reports(on: FlowWorker, connector: ConfiguredSource) -> Sequence[PartitionProgress]:

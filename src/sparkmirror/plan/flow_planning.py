@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeVar
 
 from sparkmirror.config.transaction_settings import transactional_id
@@ -42,7 +43,7 @@ from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, FlowWorker
 from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic, own_topics
 from sparkmirror.settings.source import MirrorSourceSettings, preserves_offsets
-from sparkmirror.settings.topic_selection import refusal
+from sparkmirror.settings.topic_selection import Selection, refusal
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
@@ -51,9 +52,10 @@ from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
-from sparkmirror.setup.topic_plan import Selection, SourceTopic, TopicPlan
+from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.attempts import fencing_id, owner_of
+from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.topic_creation import (
     OwnTopic,
@@ -125,6 +127,7 @@ class _Planning:
         self._admins = admins
         self._log = flow_log(__name__, on.flow, connector.name)
         self._unreadable: list[Finding] = []
+        self._begun = partial(topics_with_positions, *on.positions_of(connector.name))
 
     def plan(self, rate: Rate | None, beside: ConfiguredFlow | None) -> FlowPlan:
         no_news: Sequence[str] = ()
@@ -205,12 +208,12 @@ class _Planning:
 
         def listed() -> Topics:
             source = {name: SourceTopic(count) for name, count in admins.source.partition_counts().items()}
-            pairs = Selection(self._settings).pairs(source)
-            return Topics(source, admins.target.partition_counts(), TopicPlan(), pairs)
+            selected = Selection(self._settings, self._begun).select(source)
+            return Topics(source, admins.target.partition_counts(), TopicPlan(), selected)
 
         connector = replace(self._connector, settings=self._settings)
         deletes = TopicDeleteSync(self._on, connector, admins, self._log)
-        with closing(TopicSync(self._settings, admins, self._log, deletes)) as sync:
+        with closing(TopicSync(self._settings, admins, self._log, deletes, self._begun)) as sync:
             found = self._part("topics", sync.plan, None)
         return listed() if found is None else found
 
@@ -381,6 +384,7 @@ def survey_flow(
         {topic: found.partitions for topic, found in topics.source.items()},
         topics.target,
         mirrored,
+        topics.selected.blocked,
         named,
         topics.plan,
         own=own,

@@ -10,6 +10,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.cluster_survey import ClusterSurvey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.settings.source import MirrorSourceSettings
+from sparkmirror.settings.topic_selection import Blocked
 from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
@@ -42,6 +43,8 @@ class FlowSurvey:
     source_topics: Mapping[str, int] = field(default_factory=dict)
     target_topics: Mapping[str, int] = field(default_factory=dict)
     mirrored: Sequence[tuple[str, str]] = ()
+    blocked: Mapping[str, Blocked] = field(default_factory=dict)
+    """The topics that are selected and can't be mirrored."""
     named: Collection[str] = ()
     topics: TopicPlan = field(default_factory=TopicPlan)
     configs: ConfigPlan = field(default_factory=ConfigPlan)

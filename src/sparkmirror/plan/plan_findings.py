@@ -5,17 +5,19 @@ from typing import Final
 
 from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.quantities import some_of
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.settings.source import stops_behind_others
+from sparkmirror.settings.topic_selection import BlockKind, by_cause
 
 TOO_MANY_REPLICAS: Final = "too many replicas"
-BAD_NAME: Final = "name"
+BAD_NAME: Final = BlockKind.NAME.value
 COLLIDING: Final = "colliding names"
-MERGED: Final = "merged topics"
+MERGED: Final = BlockKind.MERGED.value
 SAME_CLUSTER: Final = "same cluster"
 STRANGER: Final = "topic of others"
 REFUSED: Final = "refused"
@@ -29,10 +31,6 @@ ACCOUNTS: Final = "accounts"
 NO_DELETES: Final = "no deletes"
 ACLS: Final = "ACLs"
 
-_NAME_MAX: Final = 249
-_LEGAL: Final = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
-_NAMED_MAX: Final = 5
-"""Topics that one finding names."""
 
 _INVALID_REPLICATION_FACTOR: Final = 38
 _INVALID_TOPIC: Final = 17
@@ -103,24 +101,17 @@ def too_many_replicas(
                 TOO_MANY_REPLICAS,
                 Severity.BLOCKS,
                 setting,
-                f"{named(topics)} can't have {replicas} replicas on {cluster}, which has {brokers} "
+                f"{some_of(topics)} can't have {replicas} replicas on {cluster}, which has {brokers} "
                 f"{'broker' if brokers == 1 else 'brokers'}",
                 f"set {setting} to {brokers}, or to -1 for the broker's default",
             )
 
 
-def _bad_names(survey: FlowSurvey) -> Iterator[Finding]:
-    for topic, remote in survey.mirrored:
-        if remote in survey.target_topics:
-            continue
-        text = f"topic {topic} can't be mirrored: its name on the target, {remote}, "
-        if len(remote) > _NAME_MAX:
-            text += f"has {len(remote)} characters and Kafka allows {_NAME_MAX}"
-        elif not _LEGAL.issuperset(remote) or remote in ("", ".", ".."):
-            text += "has characters other than letters, digits, '.', '_' and '-'"
-        else:
-            continue
-        yield Finding(BAD_NAME, Severity.BLOCKS, topic, text, f"add {topic} to topics.exclude")
+def _blocked(survey: FlowSurvey) -> Iterator[Finding]:
+    for blocked, topics in by_cause(survey.blocked).items():
+        named = some_of(topics)
+        text = f"{named} can't be mirrored: {blocked.why}"
+        yield Finding(blocked.kind.value, Severity.BLOCKS, named, text, blocked.remedy)
 
 
 def _colliding(survey: FlowSurvey) -> Iterator[Finding]:
@@ -142,21 +133,6 @@ def _colliding(survey: FlowSurvey) -> Iterator[Finding]:
 
 def _metric_name(topic: str) -> str:
     return topic.replace(".", "_")
-
-
-def _merged(survey: FlowSurvey) -> Iterator[Finding]:
-    sources: dict[str, list[str]] = {}
-    for topic, remote in survey.mirrored:
-        sources.setdefault(remote, []).append(topic)
-    for remote, topics in sources.items():
-        if len(topics) > 1:
-            yield Finding(
-                MERGED,
-                Severity.BLOCKS,
-                remote,
-                f"the replication policy gives {named(topics)} of {survey.source.alias} this one name",
-                "exclude all but one of them, or use a policy that tells them apart",
-            )
 
 
 def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
@@ -270,7 +246,7 @@ def _unknown_configs(survey: FlowSurvey) -> Iterator[Finding]:
             UNKNOWN_CONFIG,
             Severity.WARNS,
             name,
-            f"{survey.target.alias} does not know this config, so {named(of)} can't follow the source there",
+            f"{survey.target.alias} does not know this config: {some_of(of)} can't follow the source there",
             f"upgrade {survey.target.alias}, or add {name} to config.properties.exclude",
         )
 
@@ -299,9 +275,8 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     old_brokers,
     missing_rights,
     _too_many_replicas,
-    _bad_names,
+    _blocked,
     _colliding,
-    _merged,
     _same_cluster,
     _strangers,
     _missing_topics,
@@ -312,10 +287,3 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _acls,
     preserved_topics,
 )
-
-
-def named(topics: Sequence[str]) -> str:
-    """A few of them, and how many more."""
-    shown = ", ".join(topics[:_NAMED_MAX])
-    more = len(topics) - _NAMED_MAX
-    return f"{shown} and {more:,} more" if more > 0 else shown

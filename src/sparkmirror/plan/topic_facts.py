@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
 
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -17,14 +18,14 @@ from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_planning import survey_flow
 from sparkmirror.plan.plan_findings import findings
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
-from sparkmirror.settings.topic_selection import remote_topic, verdicts
+from sparkmirror.settings.topic_selection import BlockKind, Selected, Selection, remote_topic, verdicts
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_plan import config_differences
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_explanation import ConfigDifference, MirroredPartition, TopicFacts
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics
 from sparkmirror.setup.topic_sync import Topics
-from sparkmirror.storage.positions import Position
+from sparkmirror.storage.positions import Position, topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
 
 
@@ -43,10 +44,13 @@ class _Asking:
         self._settings = connector.settings
         self._admins = admins
         self._notes: list[str] = []
+        self._begun = partial(topics_with_positions, *flow.positions_of(connector.name))
 
     def of(self, topic: str) -> TopicFacts:
         source, target = self._admins.source.partition_counts(), self._admins.target.partition_counts()
-        remote = remote_topic(self._settings, topic)
+        selected = Selection(self._settings, self._begun).select([*source, topic])
+        blocked = selected.blocked.get(topic)
+        remote = "" if blocked and blocked.kind is BlockKind.PLUGIN else remote_topic(self._settings, topic)
         here, there = source.get(topic), target.get(remote)
         facts = TopicFacts(
             self._settings.flow,
@@ -59,6 +63,8 @@ class _Asking:
         )
         if here is None or not all(verdict.passes for verdict in facts.verdicts):
             return facts
+        if blocked is not None:
+            return replace(facts, obstacles=[str(blocked)])
         found = self._findings(topic, source, target)
         blocking = [finding for finding in found if finding.severity is Severity.BLOCKS]
         others = [finding for finding in found if finding.severity is Severity.WARNS]
@@ -84,7 +90,8 @@ class _Asking:
         """Return findings of a plan for this topic only; findings of other topics are dropped."""
         only = {topic: SourceTopic(source[topic])}
         remote = remote_topic(self._settings, topic)
-        topics = Topics(only, target, plan_topics(self._settings, only, target), [(topic, remote)])
+        pairs = [(topic, remote)]
+        topics = Topics(only, target, plan_topics(self._settings, only, target, pairs), Selected(pairs))
         surveyed = replace(survey_flow(self._flow, self._connector, topics), own=(), named=())
         mine = {topic, remote, *(setting for setting in ("replication.factor",) if remote not in target)}
         return [

@@ -7,11 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.quantities import some_of
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.plan.backlog import stored_positions
 from sparkmirror.plan.flow_plan import Finding
-from sparkmirror.plan.plan_findings import named, strangers
+from sparkmirror.plan.plan_findings import strangers
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.setup.topic_sync import Topics
@@ -37,7 +38,7 @@ def started_over(on: FlowWorker, connector: ConfiguredSource, topics: Topics) ->
 
 def starts_over(found: Sequence[Finding], target: Alias) -> str:
     """One line for a log, however many topics were found."""
-    remote = named([finding.subject for finding in found])
+    remote = some_of([finding.subject for finding in found])
     return (
         f"starts over: no position of this mirror is stored for what {remote} on {target} hold already, "
         f"so that it comes a second time. If that is not meant: {found[0].remedy}"

@@ -20,7 +20,7 @@ from sparkmirror.domain.client_settings import (
     OffsetReset,
     ProducerSettings,
 )
-from sparkmirror.domain.ids import ConnectorName, Flow
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
 from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.settings.parsing import (
@@ -91,6 +91,10 @@ class FlowWorker:
     flow: Flow
     worker: WorkerSettings
     worker_client: ConnectionSettings
+
+    def positions_of(self, connector: ConnectorName) -> tuple[ConnectionSettings, str, ConnectorName, Alias]:
+        """Say where the positions of a connector are: client, topic, and what their keys begin with."""
+        return self.worker_client, self.worker.offset_topic.name, connector, self.flow.source
 
 
 @dataclass(frozen=True, slots=True)

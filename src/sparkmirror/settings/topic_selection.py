@@ -1,13 +1,21 @@
 """Selects the source's topics by the rules of a mirror, in their order, and names their copies. Pure."""
 
-from collections.abc import Callable, Iterator
+import string
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
 from itertools import pairwise
-from typing import Final
+from typing import Final, NamedTuple, TypeAlias
 
+from sparkmirror.domain.errors import PluginError
 from sparkmirror.domain.explanation import Verdict
+from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.state_topics import is_state_topic
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle, trail
 from sparkmirror.settings.source import MirrorSourceSettings
+
+_NAME_MAX: Final = 249
+_LEGAL: Final = frozenset(string.ascii_letters + string.digits + "._-")
 
 
 def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:
@@ -17,7 +25,8 @@ def should_replicate(settings: MirrorSourceSettings, topic: str) -> bool:
 
 def refusal(settings: MirrorSourceSettings, topic: str) -> Verdict | None:
     """Return the first rule that keeps a topic from being mirrored, or None. Raises PluginError."""
-    return next((verdict for verdict in _verdicts(settings, topic) if not verdict.passes), None)
+    judged = (rule(settings, topic) for rule in _RULES)
+    return next((verdict for verdict in judged if not verdict.passes), None)
 
 
 def why_not(settings: MirrorSourceSettings, topic: str) -> str | None:
@@ -27,8 +36,14 @@ def why_not(settings: MirrorSourceSettings, topic: str) -> str | None:
 
 
 def verdicts(settings: MirrorSourceSettings, topic: str) -> list[Verdict]:
-    """Return the verdicts of all rules, also those after a refusal. Raises PluginError."""
-    return list(_verdicts(settings, topic))
+    """Return the verdicts of all rules, also those after a refusal."""
+    found: list[Verdict] = []
+    for rule in _RULES:
+        try:
+            found.append(rule(settings, topic))
+        except PluginError as error:
+            found.append(Verdict(BlockKind.PLUGIN.value, passes=False, why=str(error)))
+    return found
 
 
 def remote_topic(settings: MirrorSourceSettings, topic: str) -> str:
@@ -36,8 +51,131 @@ def remote_topic(settings: MirrorSourceSettings, topic: str) -> str:
     return settings.policy.format_remote_topic(settings.flow.source, topic)
 
 
-def _verdicts(settings: MirrorSourceSettings, topic: str) -> Iterator[Verdict]:
-    return (rule(settings, topic) for rule in _RULES)
+Pairs: TypeAlias = Sequence[tuple[str, str]]
+"""Source topic and remote topic of what is mirrored, sorted."""
+
+
+class BlockKind(Enum):
+    """The causes for which a topic that is selected can't be mirrored."""
+
+    PLUGIN = "plug-in"
+    NAME = "name"
+    MERGED = "merged topics"
+
+
+class Blocked(NamedTuple):
+    """The cause why a selected topic is not mirrored, and what to do about it."""
+
+    kind: BlockKind
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.why}; {self.remedy}"
+
+
+@dataclass(frozen=True, slots=True)
+class Selected:
+    """The topics of a source that are mirrored, and those that are selected but can't be, by name."""
+
+    pairs: Pairs = ()
+    blocked: Mapping[str, Blocked] = field(default_factory=dict)
+
+
+NOTHING_SELECTED: Final = Selected()
+
+
+def blocked_lines(selected: Selected) -> list[str]:
+    """Return a line for each cause, however many topics it concerns."""
+    causes = by_cause(selected.blocked)
+    return [f"{some_of(topics)} can't be mirrored: {blocked}" for blocked, topics in causes.items()]
+
+
+def by_cause(blocked: Mapping[str, Blocked]) -> Mapping[Blocked, Sequence[str]]:
+    """Group topics by what blocks them."""
+    topics: dict[Blocked, list[str]] = {}
+    for topic, cause in blocked.items():
+        topics.setdefault(cause, []).append(topic)
+    return topics
+
+
+class Selection:
+    """Selects the mirrored topics of a source that is listed repeatedly.
+
+    The policy and the filter are asked once about each name: twenty thousand of them take a while.
+    """
+
+    def __init__(
+        self,
+        settings: MirrorSourceSettings,
+        begun: Callable[[Collection[str]], Collection[str]] | None = None,
+    ) -> None:
+        """`begun` returns which of some topics have positions; it is asked of those with one remote name."""
+        self._settings = settings
+        self._begun = begun or (lambda _: ())
+        self._known: dict[str, str | Blocked | None] = {}
+        self._first: dict[tuple[str, ...], str | None] = {}
+
+    def select(self, source: Iterable[str]) -> Selected:
+        """Select from the names of all topics of the source."""
+        known = self._known
+        self._known = {
+            topic: known[topic] if topic in known else self._judged(topic) for topic in sorted(source)
+        }
+        named = {topic: remote for topic, remote in self._known.items() if isinstance(remote, str)}
+        blocked = {topic: why for topic, why in self._known.items() if isinstance(why, Blocked)}
+        blocked |= self._merged(named)
+        return Selected([pair for pair in named.items() if pair[0] not in blocked], blocked)
+
+    def _judged(self, topic: str) -> str | Blocked | None:
+        """Return the remote name; None where a rule leaves the topic out. A plug-in may fail for one name."""
+        try:
+            if not should_replicate(self._settings, topic):
+                return None
+            remote = remote_topic(self._settings, topic)
+        except PluginError as error:
+            return Blocked(
+                BlockKind.PLUGIN, str(error), "correct the plug-in, or add the topic to topics.exclude"
+            )
+        fault = _fault(remote)
+        if fault is None:
+            return remote
+        why = f"its name on the target, {remote}, {fault}"
+        return Blocked(BlockKind.NAME, why, "add the topic to topics.exclude")
+
+    def _merged(self, named: Mapping[str, str]) -> dict[str, Blocked]:
+        """Find topics that share a remote name. The only one of them that has positions is mirrored on."""
+        sharing: dict[str, list[str]] = {}
+        for topic, remote in named.items():
+            sharing.setdefault(remote, []).append(topic)
+        return {
+            topic: Blocked(
+                BlockKind.MERGED,
+                f"the replication policy gives {' and '.join(topics)} one name, {remote}",
+                "exclude all but one of them, or use a policy that tells them apart",
+            )
+            for remote, topics in sharing.items()
+            if len(topics) > 1
+            for topic in topics
+            if topic != self._first_of(tuple(topics))
+        }
+
+    def _first_of(self, topics: tuple[str, ...]) -> str | None:
+        if topics not in self._first:
+            begun = self._begun(topics)
+            self._first[topics] = next(iter(begun)) if len(begun) == 1 else None
+        return self._first[topics]
+
+
+def _fault(remote: str) -> str | None:
+    """Return what is wrong with a topic's name, by Kafka's rules."""
+    if len(remote) > _NAME_MAX:
+        return f"has {len(remote)} characters and Kafka allows {_NAME_MAX}"
+    if remote in ("", ".", ".."):
+        return "is no name of a topic"
+    if not _LEGAL.issuperset(remote):
+        return "has characters other than letters, digits, '.', '_' and '-'"
+    return None
 
 
 def _filter(settings: MirrorSourceSettings, topic: str) -> Verdict:

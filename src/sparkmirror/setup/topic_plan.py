@@ -6,22 +6,16 @@ hold more than is mirrored; whatever the settings exclude is left out.
 Pure.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, TypeAlias
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.topics import ConfigEntry
 from sparkmirror.policies.config_filter import creation_configs
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes, preserves_offsets
-from sparkmirror.settings.topic_selection import remote_topic, should_replicate
+from sparkmirror.settings.topic_selection import Pairs, Selection, remote_topic, should_replicate
 from sparkmirror.setup.topic_deletes import DeleteTopic
-
-_TOPIC_NAME_MAX: Final = 249
-
-Pairs: TypeAlias = Sequence[tuple[str, str]]
-"""Source topic and remote topic of what is mirrored, sorted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,26 +89,6 @@ class CopyPlan:
     waiting: tuple[CopyPartition, ...] = ()
 
 
-class Selection:
-    """Selects the mirrored topics of a source that is listed repeatedly.
-
-    The policy and the filter are asked once about each name: twenty thousand of them take a while.
-    """
-
-    def __init__(self, settings: MirrorSourceSettings) -> None:
-        self._settings = settings
-        self._remote: dict[str, str | None] = {}
-
-    def pairs(self, source: Iterable[str]) -> Pairs:
-        known, self._remote = self._remote, {}
-        for topic in sorted(source):
-            self._remote[topic] = known[topic] if topic in known else self._remote_topic(topic)
-        return [(topic, remote) for topic, remote in self._remote.items() if remote is not None]
-
-    def _remote_topic(self, topic: str) -> str | None:
-        return remote_topic(self._settings, topic) if should_replicate(self._settings, topic) else None
-
-
 def replicated_topics(
     settings: MirrorSourceSettings, source: Iterable[str], target: Container[str]
 ) -> tuple[tuple[str, str], ...]:
@@ -159,11 +133,6 @@ def plan_topics(
                 grows.append(GrowTopic(remote, partitions, topic, existing))
             elif existing > partitions:
                 notes.append(TopicNote(remote, topic, _has_more(topic, partitions, existing)))
-        elif len(remote) > _TOPIC_NAME_MAX:
-            warnings.append(
-                f"topic {topic} can't be mirrored: its name on the target, {remote}, has {len(remote)} "
-                f"characters and Kafka allows {_TOPIC_NAME_MAX}"
-            )
         else:
             creates.append(_new_topic(settings, topic, source[topic], known_configs))
     warnings += _unknown(settings.flow.target, creates)
@@ -192,7 +161,7 @@ def copy_partitions(
 
 
 def _mirrored(settings: MirrorSourceSettings, source: Iterable[str]) -> Pairs:
-    return Selection(settings).pairs(source)
+    return Selection(settings).select(source).pairs
 
 
 def _has_more(topic: str, partitions: int, existing: int) -> str:

@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -11,14 +11,13 @@ from sparkmirror.domain.topics import TopicCreation, TopicListing
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.policies.admin_writes import Results
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
+from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Selected, Selection, blocked_lines
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_deletes import DeletePlan
 from sparkmirror.setup.topic_plan import (
     GrowTopic,
     NewTopic,
-    Pairs,
-    Selection,
     SourceTopic,
     TopicPlan,
     missing_topics,
@@ -41,8 +40,12 @@ class Topics:
     source: Mapping[str, SourceTopic]
     target: Mapping[str, int]
     plan: TopicPlan
-    pairs: Pairs = ()
-    """The mirrored topics with their names on the target."""
+    selected: Selected = NOTHING_SELECTED
+    """The mirrored topics with their names on the target, and those that can't be mirrored."""
+
+    @property
+    def pairs(self) -> Pairs:
+        return self.selected.pairs
 
     @property
     def gone(self) -> int:
@@ -70,13 +73,14 @@ class TopicSync:
         admins: FlowAdmins,
         log: FlowLog,
         deletes: TopicDeleteSync | None = None,
+        begun: Callable[[Collection[str]], Collection[str]] | None = None,
     ) -> None:
-        """Make a sync; without `deletes`, `sync.topic.deletes` has no effect."""
+        """Make a sync; without `deletes`, `sync.topic.deletes` has no effect. `begun` is for `Selection`."""
         self._settings = settings
         self._admins = admins
         self._log = log
         self._deletes = deletes if settings.topic_deletes is not TopicDeletes.NO else None
-        self._selection = Selection(settings)
+        self._selection = Selection(settings, begun)
         self._planned: tuple[_Sight, Topics] | None = None
         self._applied: TopicPlan | None = None
         self._is_all_readable = True
@@ -121,7 +125,8 @@ class TopicSync:
         self._tell_made("created", [topic for topic in made if topic in created])
         self._tell_made("grew", [topic for topic in made if topic in grown])
         self._held.log(() if plan.held is None else (f"no topic is deleted on the target: {plan.held}",))
-        self._problems.log(sorted([*plan.warnings, *_failures(plan, results)]))
+        blocked = [] if self._planned is None else blocked_lines(self._planned[1].selected)
+        self._problems.log(sorted([*plan.warnings, *blocked, *_failures(plan, results)]))
         self._notes.log(sorted(map(str, plan.notes)))
         self._applied = plan
         if made:
@@ -150,7 +155,8 @@ class TopicSync:
     def _plan(self, sight: _Sight) -> Topics:
         source = {topic: SourceTopic(count) for topic, count in sight.source.counts.items()}
         target = self._with_made(sight.target.counts)
-        pairs = self._selection.pairs(source)
+        selected = self._selection.select(source)
+        pairs = selected.pairs
         missing = missing_topics(self._settings, source, target, pairs)
         configs, untold = self._admins.source.known_topic_configs(missing)
         source |= {topic: replace(source[topic], configs=configs.get(topic, ())) for topic in missing}
@@ -160,7 +166,7 @@ class TopicSync:
         plan = plan_topics(self._settings, source, target, makeable, known)
         plan = replace(plan, warnings=(*plan.warnings, *map(str, untold.values())))
         self._is_all_readable = not untold
-        return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), pairs)
+        return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), selected)
 
     def _known_configs(self, target: Iterable[str]) -> Collection[str] | None:
         """The topic on the target; None if it does not exist or may not be described."""

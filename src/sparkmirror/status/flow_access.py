@@ -1,5 +1,6 @@
 """Holds the connections of a flow's mirror: both clusters, its positions, offset syncs, checkpoints."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
@@ -11,6 +12,7 @@ from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
 from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.promotions import PromotionsReader
 
 
@@ -78,6 +80,12 @@ class FlowAccess:
     def owner(self) -> str:
         """Names the owner of the records about this flow's topics."""
         return owner_of(self.positions_topic, self.connector)
+
+    def topics_with_positions(self, among: Collection[str]) -> Collection[str]:
+        """Find which of these source topics the flow has positions in. Raises KafkaError."""
+        return topics_with_positions(
+            self.positions, self.positions_topic, self.connector, self.flow.source, among
+        )
 
     def promotions_reader(self) -> PromotionsReader:
         return PromotionsReader(

@@ -25,6 +25,7 @@ from sparkmirror.domain.ids import (
 )
 from sparkmirror.kafka.data.partition_offsets import await_stable
 from sparkmirror.kafka.data.topic_log import read_topic
+from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.connect_json import quoted
 
@@ -155,6 +156,19 @@ def read_all_positions(
         return TopicPartition(found.topic, found.partition) if found is not None and belongs else None
 
     return _latest(settings, topic, of_connector).of
+
+
+def topics_with_positions(
+    settings: ConnectionSettings,
+    topic: str,
+    connector: ConnectorName,
+    source: Alias,
+    among: Collection[str],
+) -> Collection[str]:
+    """Find which of these source topics the connector has positions in; none before it has run."""
+    nothing: Mapping[TopicPartition, Position] = {}
+    found = unless_missing(lambda: read_all_positions(settings, topic, connector, source), nothing)
+    return {partition.topic for partition in found} & set(among)
 
 
 def connectors_with_positions(settings: ConnectionSettings, topic: str, source: Alias) -> set[str]:

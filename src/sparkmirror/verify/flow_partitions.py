@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
@@ -16,10 +17,11 @@ from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import Migrations, read_migrations
-from sparkmirror.storage.positions import Position, read_positions
+from sparkmirror.storage.positions import Position, read_positions, topics_with_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
 from sparkmirror.storage.promotions import Promotions
 from sparkmirror.verify.range_comparison import Sides
@@ -61,7 +63,7 @@ def flow_partitions(
         closing(Admin(connector.source_admin)) as at_source,
         closing(Admin(connector.target_admin)) as at_target,
     ):
-        whole = _copy_plan(connector, at_source, at_target, topics)
+        whole = _copy_plan(settings, connector, at_source, at_target, topics)
         migrations = _migrations(settings, connector)
         promotions = migrations.promotions
         plan = CopyPlan(*(_copied(part, promotions) for part in (whole.ready, whole.waiting)))
@@ -123,24 +125,30 @@ def _absent(partition: CopyPartition, flow: Flow) -> str:
 
 
 def _copy_plan(
-    connector: ConfiguredSource, at_source: Admin, at_target: Admin, topics: JavaPattern | None
+    on: FlowWorker,
+    connector: ConfiguredSource,
+    at_source: Admin,
+    at_target: Admin,
+    topics: JavaPattern | None,
 ) -> CopyPlan:
-    source = {
-        topic: SourceTopic(partitions)
-        for topic, partitions in at_source.partition_counts().items()
-        if topics is None or topics.fullmatch(topic)
-    }
-    return copy_partitions(connector.settings, source, at_target.partition_counts())
+    source = {topic: SourceTopic(count) for topic, count in at_source.partition_counts().items()}
+    begun = partial(topics_with_positions, *on.positions_of(connector.name))
+    pairs = [
+        pair
+        for pair in Selection(connector.settings, begun).select(source).pairs
+        if topics is None or topics.fullmatch(pair[0])
+    ]
+    return copy_partitions(connector.settings, source, at_target.partition_counts(), pairs)
 
 
 def _positions(
     settings: FlowWorker, connector: ConfiguredSource, partitions: Collection[CopyPartition]
 ) -> Mapping[TopicPartition, Position]:
     wanted = [partition.source for partition in partitions]
-    topic, flow = settings.worker.offset_topic.name, settings.flow
     try:
-        return read_positions(settings.worker_client, topic, connector.name, flow.source, wanted)
+        return read_positions(*settings.positions_of(connector.name), wanted)
     except KafkaError as error:
+        flow = settings.flow
         raise KafkaError(
             f"the positions of {flow} can't be read on {flow.target}: {error}. Has the flow run?", error.code
         ) from error

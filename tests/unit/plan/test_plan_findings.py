@@ -14,6 +14,7 @@ from sparkmirror.plan.flow_plan import Finding, FlowPlan, PlannedCopy, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.plan.plan_findings import findings, findings_between
 from sparkmirror.settings.source import MirrorSourceSettings
+from sparkmirror.settings.topic_selection import Blocked, BlockKind
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan
@@ -80,22 +81,6 @@ def test_findings_about_own_topics_name_their_setting(survey: FlowSurvey) -> Non
     assert findings(there) == ()
 
 
-@pytest.mark.parametrize(
-    ("topic", "remote", "words"),
-    [
-        ("x" * 250, "source." + "x" * 250, "has 257 characters and Kafka allows 249"),
-        ("orders", "source/orders", "characters other than letters, digits, '.', '_' and '-'"),
-        ("orders", "..", "characters other than"),
-    ],
-)
-def test_names_that_kafka_does_not_take(survey: FlowSurvey, topic: str, remote: str, words: str) -> None:
-    bad = replace(survey, mirrored=[(topic, remote)], source_topics={topic: 1}, topics=TopicPlan())
-    found = only(findings(bad))
-    assert summary(found) == ("name", Severity.BLOCKS, topic)
-    assert words in found.text
-    assert findings(replace(bad, target_topics={remote: 1})) == ()
-
-
 @pytest.mark.parametrize("other", ["source_orders", "source.or.ders"])
 def test_names_that_metrics_would_confuse(survey: FlowSurvey, other: str) -> None:
     found = findings(replace(survey, target_topics={other: 1}))
@@ -111,17 +96,13 @@ def test_two_new_topics_may_collide_with_each_other(survey: FlowSurvey) -> None:
     assert summary(only(findings(both))) == ("colliding names", Severity.BLOCKS, "source.a_b")
 
 
-def test_two_topics_under_one_name(survey: FlowSurvey) -> None:
-    merged = replace(
-        survey,
-        source_topics={"a": 1, "b": 1},
-        target_topics={"all": 1},
-        mirrored=[("a", "all"), ("b", "all")],
-        topics=TopicPlan(),
-    )
-    found = only(findings(merged))
-    assert summary(found) == ("merged topics", Severity.BLOCKS, "all")
-    assert "a, b of source" in found.text
+def test_topics_that_are_blocked_by_one_cause_are_named_together(survey: FlowSurvey) -> None:
+    cause = Blocked(BlockKind.MERGED, "the replication policy gives a and b one name, all", "exclude one")
+    blocked = replace(survey, blocked={"a": cause, "b": cause}, mirrored=(), topics=TopicPlan())
+    found = only(findings(blocked))
+    assert summary(found) == ("merged topics", Severity.BLOCKS, "a, b")
+    assert found.text == "a, b can't be mirrored: the replication policy gives a and b one name, all"
+    assert found.remedy == "exclude one"
 
 
 def test_a_topic_that_others_have_filled(survey: FlowSurvey) -> None:

@@ -2,9 +2,11 @@
 
 import re
 from dataclasses import replace
+from typing import ClassVar
 
 import pytest
 
+from sparkmirror.domain.errors import PluginError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC, StateTopic
 from sparkmirror.policies.filters import DefaultTopicFilter
@@ -14,7 +16,16 @@ from sparkmirror.policies.replication import (
     IdentityReplicationPolicy,
 )
 from sparkmirror.settings.source import MirrorSourceSettings
-from sparkmirror.settings.topic_selection import refusal, remote_topic, should_replicate, verdicts, why_not
+from sparkmirror.settings.topic_selection import (
+    BlockKind,
+    Selection,
+    blocked_lines,
+    refusal,
+    remote_topic,
+    should_replicate,
+    verdicts,
+    why_not,
+)
 
 NO_TOPICS = DefaultTopicFilter([], [])
 ALL_TOPICS = DefaultTopicFilter([".*"], [])
@@ -194,3 +205,94 @@ def test_verdicts_on_heartbeats_name_their_setting(settings: MirrorSourceSetting
     assert found is not None
     assert found.why == "topics doesn't select it; heartbeats.replication.enabled is false"
     assert refusal(replace(changed, heartbeats_replication=True), "heartbeats") is None
+
+
+class Merging(DefaultReplicationPolicy):
+    """Calls topics of two regions the same, refuses one topic, and gives others bad names."""
+
+    NAMES: ClassVar = {
+        "orders-eu": "orders",
+        "orders-us": "orders",
+        "odd": "bad name!",
+        "void": "",
+        "dot": ".",
+    }
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        if topic == "broken":
+            raise PluginError(
+                "replication.policy.class a.Merging: format_remote_topic raised KeyError: 'broken'"
+            )
+        return self.NAMES.get(topic, super().format_remote_topic(source_alias, topic))
+
+
+def merging(settings: MirrorSourceSettings) -> MirrorSourceSettings:
+    return replace(settings, policy=Merging(), topic_filter=ALL_TOPICS)
+
+
+def test_a_plug_in_or_a_bad_name_spoils_its_topic_only(settings: MirrorSourceSettings) -> None:
+    selected = Selection(merging(settings)).select(["solo", "broken", "odd", "void", "dot", "x" * 243])
+    assert selected.pairs == [("solo", "source.solo")]
+    assert {topic: (it.kind, it.why) for topic, it in selected.blocked.items()} == {
+        "broken": (
+            BlockKind.PLUGIN,
+            "replication.policy.class a.Merging: format_remote_topic raised KeyError: 'broken'",
+        ),
+        "odd": (
+            BlockKind.NAME,
+            "its name on the target, bad name!, has characters other than letters, digits, '.', '_' and '-'",
+        ),
+        "void": (BlockKind.NAME, "its name on the target, , is no name of a topic"),
+        "dot": (BlockKind.NAME, "its name on the target, ., is no name of a topic"),
+        "x" * 243: (
+            BlockKind.NAME,
+            f"its name on the target, source.{'x' * 243}, has 250 characters and Kafka allows 249",
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("begun", "mirrored"),
+    [
+        ((), []),
+        (("orders-us",), ["orders-us"]),
+        (("orders-eu",), ["orders-eu"]),
+        (("orders-eu", "orders-us"), []),
+    ],
+)
+def test_of_topics_with_one_remote_name_the_one_that_was_there_first_goes_on(
+    settings: MirrorSourceSettings, begun: tuple[str, ...], mirrored: list[str]
+) -> None:
+    selection = Selection(merging(settings), lambda among: set(begun) & set(among))
+    for _ in range(2):
+        selected = selection.select(["orders-us", "solo", "orders-eu"])
+        assert [topic for topic, _ in selected.pairs] == [*mirrored, "solo"]
+        for topic in {"orders-eu", "orders-us"} - set(mirrored):
+            why = "the replication policy gives orders-eu and orders-us one name, orders"
+            assert selected.blocked[topic][:2] == (BlockKind.MERGED, why)
+
+
+def test_a_topic_that_appears_later_does_not_take_the_name_of_one_that_is_mirrored(
+    settings: MirrorSourceSettings,
+) -> None:
+    selection = Selection(merging(settings), lambda _: {"orders-us"})
+    assert selection.select(["orders-us"]).pairs == [("orders-us", "orders")]
+    assert selection.select(["orders-us", "orders-eu"]).pairs == [("orders-us", "orders")]
+
+
+def test_topics_that_are_blocked_by_one_cause_are_named_in_one_line(settings: MirrorSourceSettings) -> None:
+    selected = Selection(merging(settings)).select(["orders-us", "orders-eu"])
+    (line,) = blocked_lines(selected)
+    assert line == (
+        "orders-eu, orders-us can't be mirrored: the replication policy gives orders-eu and orders-us one "
+        "name, orders; exclude all but one of them, or use a policy that tells them apart"
+    )
+
+
+def test_an_explanation_shows_the_error_of_a_plug_in_as_a_verdict(settings: MirrorSourceSettings) -> None:
+    class Raising(DefaultReplicationPolicy):
+        def topic_source(self, topic: str) -> str | None:
+            raise PluginError(f"topic_source raised for {topic}")
+
+    judged = verdicts(replace(settings, policy=Raising(), topic_filter=ALL_TOPICS), "orders")
+    assert [(it.rule, it.passes) for it in judged if not it.passes] == [("plug-in", False)] * 3

@@ -7,11 +7,11 @@ from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import IdentityReplicationPolicy
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
+from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.setup.topic_plan import (
     CopyPlan,
     GrowTopic,
     NewTopic,
-    Selection,
     SourceTopic,
     TopicNote,
     TopicPlan,
@@ -80,11 +80,11 @@ def test_the_filter_is_asked_once_about_each_name(settings: MirrorSourceSettings
             return super().should_replicate(topic)
 
     selection = Selection(replace(settings, topic_filter=Counting(["a.*"])))
-    assert selection.pairs({"b", "a2", "a1"}) == [("a1", "source.a1"), ("a2", "source.a2")]
-    assert selection.pairs(["a3", "a2", "b"]) == [("a2", "source.a2"), ("a3", "source.a3")]
-    assert selection.pairs({"a2", "b"}) == [("a2", "source.a2")]
+    assert selection.select({"b", "a2", "a1"}).pairs == [("a1", "source.a1"), ("a2", "source.a2")]
+    assert selection.select(["a3", "a2", "b"]).pairs == [("a2", "source.a2"), ("a3", "source.a3")]
+    assert selection.select({"a2", "b"}).pairs == [("a2", "source.a2")]
     assert sorted(Counting.asked) == ["a1", "a2", "a3", "b"]
-    assert selection.pairs({"a1"}) == [("a1", "source.a1")]
+    assert selection.select({"a1"}).pairs == [("a1", "source.a1")]
 
 
 def test_topics_that_are_not_mirrored_are_left_out(settings: MirrorSourceSettings) -> None:
@@ -104,11 +104,9 @@ def test_plans_are_sorted(settings: MirrorSourceSettings) -> None:
     )
 
 
-def test_a_name_that_kafka_would_refuse_is_a_warning(settings: MirrorSourceSettings) -> None:
+def test_a_topic_whose_copy_kafka_would_refuse_is_not_created(settings: MirrorSourceSettings) -> None:
     plan = plan_topics(settings, {"x" * 243: SourceTopic(1), "y" * 242: SourceTopic(1)}, {})
     assert [topic.source for topic in plan.creates] == ["y" * 242]
-    assert len(plan.warnings) == 1
-    assert "250" in plan.warnings[0]
 
 
 def test_an_alias_with_the_separator_in_it_still_grows(settings: MirrorSourceSettings) -> None:
