@@ -37,8 +37,10 @@ _WITHOUT_MEANING: Final = (
     "scheduled.rebalance.max.delay.ms",
     "worker.sync.timeout.ms",
     "worker.unsync.backoff.ms",
+    "inter.worker.signature.algorithm",
+    "inter.worker.verification.algorithms",
 )
-"""Keys of Java's plugins, and of the assignment of connectors to Java workers."""
+"""Keys of Java's plugins, and of the assignment and the requests of Java workers."""
 
 _SINCE_3_0: Final = {"rest.host.name": "http://HOST:8083", "rest.port": "http://:PORT"}
 """Their replacements in `listeners` (KIP-208)."""
@@ -138,9 +140,6 @@ def _contradictions(worker: Properties, values: Values) -> Iterator[ConfigError]
         other = topics.setdefault(values.string(key), key)
         if other != key:
             yield worker.error(key, f"is {other} too; each needs a topic of its own")
-    signs, verified = "inter.worker.signature.algorithm", "inter.worker.verification.algorithms"
-    if values.string(signs) not in values.strings(verified):
-        yield worker.error(signs, f"is not in {verified}, so that nodes would refuse each other's requests")
     if not set(values.strings(EXTENSIONS)) <= set(BASIC_AUTHENTICATION):
         yield worker.error(
             EXTENSIONS,

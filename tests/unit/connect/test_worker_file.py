@@ -95,6 +95,7 @@ def test_a_correct_file_gets_no_warnings() -> None:
 @pytest.mark.parametrize(
     ("settings", "warning"),
     [
+        ({"inter.worker.signature.algorithm": "HmacSHA1"}, "accepted and unused"),
         (
             {"plugin.path": "/opt/java", "plugin.discovery": "only_scan"},
             "plugin.path, plugin.discovery: accepted",
@@ -143,7 +144,6 @@ def test_all_errors_are_reported_at_once() -> None:
     [
         ({"heartbeat.interval.ms": "10000"}, "must be lower than session.timeout.ms, 10000"),
         ({"status.storage.topic": "connect-configs"}, "is config.storage.topic too"),
-        ({"inter.worker.signature.algorithm": "HmacSHA1"}, "is not in inter.worker.verification.algorithms"),
         ({"rest.extension.classes": "com.example.Auth"}, "Only org.apache.kafka.connect.rest.basic.auth."),
         ({"connector.client.config.override.policy": "com.example.Mine"}, "use one of All, None, Principal"),
         ({"bootstrap.servers": "nowhere"}, "Invalid url in bootstrap.servers: nowhere"),
