@@ -8,6 +8,7 @@ no end: it lasts as long as its client takes what is sent.
 import asyncio
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
+from math import inf
 from typing import NamedTuple, Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -35,11 +36,17 @@ class HasTransport(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """A request under way; `waits_until` is None while not the client but the application is waited for."""
+    """A request under way, and until when its client must send the body and receive what is sent."""
 
-    body_until: float
-    waits_until: float | None = None
+    body_until: float | None
+    receive_until: float | None = None
+    send_until: float | None = None
     is_stream: bool = False
+
+    @property
+    def until(self) -> float:
+        """When the client's time is over; infinite while only the application is waited for."""
+        return min((at for at in (self.receive_until, self.send_until) if at is not None), default=inf)
 
 
 @dataclass(slots=True)
@@ -60,18 +67,18 @@ class Connections:
         request = _Request(loop.time() + self.limits.request_complete_s)
 
         async def received() -> Message:
-            request.waits_until = request.body_until
+            request.receive_until = request.body_until
             message = await receive()
-            more = bool(message.get("more_body"))
-            request.body_until = request.body_until if more else float("inf")
-            request.waits_until = None
+            request.receive_until = None
+            if not message.get("more_body"):
+                request.body_until = None  # behind its body the client need not send anything
             return message
 
         async def sent(message: Message) -> None:
-            request.waits_until = loop.time() + self.limits.response_received_s
+            request.send_until = loop.time() + self.limits.response_received_s
             request.is_stream |= bool(message.get("more_body"))
             await send(message)
-            request.waits_until = None
+            request.send_until = None
 
         self._requests[scope["client"]] = request
         if self.has_certificates:
@@ -94,7 +101,7 @@ class Connections:
             if request is None:
                 until = idle[transport] = self._idle_until.get(transport, idle_until)
             else:
-                until = request.waits_until or now
+                until = request.until
             if until < now:
                 transport.abort()
         self._idle_until = idle
