@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 _TYPES: Final = {"GAUGE": "gauge", "COUNTER": "counter"}
 _SWITCHES: Final = ("lowercaseOutputName", "lowercaseOutputLabelNames", "inferCounterTypeFromName")
 _PROCESS_KEYS: Final = frozenset(
-    {"startDelaySeconds", "hostPort", "jmxUrl", "username", "password", "ssl", "httpServer"}
+    {"startDelaySeconds", "hostPort", "jmxUrl", "username", "password", "ssl", "httpServer", "cacheRules"}
 )
-"""Keys of the exporter's own process, which mean nothing here."""
+"""Keys of the exporter's own process, and one of its example for brokers, which mean nothing here."""
 
 _FILE_KEYS: Final = frozenset({"rules", *_SWITCHES}) | _PROCESS_KEYS
 _RULE_KEYS: Final = frozenset({"pattern", "name", "labels", "help", "value", "valueFactor", "type"})

@@ -7,12 +7,13 @@ from sparkmirror.offsets.wire_records import Checkpoint, Heartbeat, OffsetSync
 Json = Mapping[str, str | int]
 
 
-def checkpoint_text(checkpoint: Checkpoint) -> str:
-    return (
-        f"Checkpoint{{consumerGroupId={checkpoint.group}, topicPartition={checkpoint.topic_partition}, "
-        f"upstreamOffset={checkpoint.upstream_offset}, downstreamOffset={checkpoint.downstream_offset}, "
-        f"metadata={checkpoint.metadata or ''}}}"
-    )
+def text_of(record: Checkpoint | Heartbeat | OffsetSync, fields: Json) -> str:
+    """Write a record as its class in Java does; `fields` are those of its JSON."""
+    shown = dict(fields)
+    if "topic" in shown:
+        shown["topic"] = f"{shown['topic']}-{shown.pop('partition')}"
+    written = (f"{'topicPartition' if name == 'topic' else name}={value}" for name, value in shown.items())
+    return f"{type(record).__name__}{{{', '.join(written)}}}"
 
 
 def checkpoint_json(checkpoint: Checkpoint) -> Json:
@@ -27,14 +28,6 @@ def checkpoint_json(checkpoint: Checkpoint) -> Json:
     }
 
 
-def heartbeat_text(heartbeat: Heartbeat) -> str:
-    source, target = heartbeat.flow
-    return (
-        f"Heartbeat{{sourceClusterAlias={source}, targetClusterAlias={target}, "
-        f"timestamp={heartbeat.timestamp_ms}}}"
-    )
-
-
 def heartbeat_json(heartbeat: Heartbeat) -> Json:
     source, target = heartbeat.flow
     return {
@@ -42,13 +35,6 @@ def heartbeat_json(heartbeat: Heartbeat) -> Json:
         "targetClusterAlias": target,
         "timestamp": heartbeat.timestamp_ms,
     }
-
-
-def offset_sync_text(sync: OffsetSync) -> str:
-    return (
-        f"OffsetSync{{topicPartition={sync.topic_partition}, upstreamOffset={sync.upstream_offset}, "
-        f"downstreamOffset={sync.downstream_offset}}}"
-    )
 
 
 def offset_sync_json(sync: OffsetSync) -> Json:

@@ -180,8 +180,58 @@ def test_what_is_not_supported_is_refused_by_name(rules: str, construct: str) ->
 
 
 def test_keys_of_the_exporters_process_are_skipped() -> None:
-    rules = "{startDelaySeconds: 0, ssl: false, rules: [{pattern: record-count, name: x}]}"
+    rules = "{startDelaySeconds: 0, ssl: false, cacheRules: true, rules: [{pattern: record-count, name: x}]}"
     assert samples(rules, SOURCE) == {"x": 7}
+
+
+def test_rules_as_in_the_exporters_examples_and_in_strimzis_files() -> None:
+    rules = """
+        lowercaseOutputName: true
+        lowercaseOutputLabelNames: true
+        rules:
+          - pattern : kafka.server<type=(.+), name=(.+), clientId=(.+), topic=(.+), partition=(.*)><>Value
+            name: kafka_server_$1_$2
+            type: GAUGE
+            labels:
+              clientId: "$3"
+              topic: "$4"
+              partition: "$5"
+          - pattern: kafka.(\\w+)<type=(.+), name=(.+), (.+)=(.*), (.+)=(.+)><>(\\d+)thPercentile
+            name: kafka_$1_$2_$3
+            labels:
+              "$4": "$5"
+              "$6": "$7"
+              quantile: "0.$8"
+          - pattern: 'kafka.(.+)<type=app-info, client-id=(.+)><>start-time-ms'
+            name: kafka_$1_start_time_seconds
+            valueFactor: 0.001
+            help: "Kafka $1 JMX metric start time seconds"
+          - pattern: 'kafka.(.+)<type=app-info, client-id=(.+)><>(commit-id|version): (.+)'
+            name: kafka_$1_$3_info
+            value: 1
+            labels:
+              clientId: "$2"
+              $3: "$4"
+          - pattern: kafka.(.+)<type=(.+)-metrics, client-id=(.*)><>(.+-total|.+-avg|.+-bytes|.+-count)
+            name: kafka_$2_$4
+            labels:
+              clientId: "$3"
+            type: UNTYPED
+        """
+    info = MBean("kafka.connect", (("type", "app-info"), ("client-id", "x")), ("version",), ("4.3",))
+    started = info._replace(attributes=("start-time-ms",), values=(2000,))
+    quantile = MBean(
+        "kafka.server",
+        (("type", "T"), ("name", "N"), ("a", "1"), ("b", "2")),
+        ("99thPercentile",),
+        (0.5,),
+    )
+    assert samples(rules, info, started, quantile, TOTAL) == {
+        'kafka_connect_version_info{version="4.3",clientid="x"}': 1.0,
+        "kafka_connect_start_time_seconds": 2.0,
+        'kafka_server_t_n{a="1",b="2",quantile="0.99"}': 0.5,
+        'kafka_consumer_incoming_byte_total{clientid="x"}': 9,
+    }
 
 
 def test_the_reporters_names_have_prefix_group_and_name() -> None:

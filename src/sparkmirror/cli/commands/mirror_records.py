@@ -40,7 +40,6 @@ class _Dump(NamedTuple):
     """Where that topic is, for those who look elsewhere."""
     topic: Callable[[MirrorClient, argparse.Namespace], str]
     parse: Callable[[bytes, bytes], Any]
-    text: Callable[[Any], str]
     json: Callable[[Any], Mapping[str, str | int]]
 
 
@@ -52,7 +51,6 @@ _DUMPS = (
         "checkpoints are stored on the target of their flow, by its checkpoint connector",
         lambda client, arguments: client.policy.checkpoints_topic(arguments.source),
         Checkpoint.decode,
-        formatters.checkpoint_text,
         formatters.checkpoint_json,
     ),
     _Dump(
@@ -62,7 +60,6 @@ _DUMPS = (
         "heartbeats are stored on the target of a flow, unless emit.heartbeats.enabled=false",
         lambda client, _: client.policy.heartbeats_topic(),
         Heartbeat.decode,
-        formatters.heartbeat_text,
         formatters.heartbeat_json,
     ),
     _Dump(
@@ -73,7 +70,6 @@ _DUMPS = (
         "offset-syncs.topic.location=target (--bootstrap-server of B, --other A)",
         lambda client, arguments: client.policy.offset_syncs_topic(arguments.other),
         OffsetSync.decode,
-        formatters.offset_sync_text,
         formatters.offset_sync_json,
     ),
 )
@@ -158,11 +154,9 @@ def _dump(arguments: argparse.Namespace, dump: _Dump) -> int:
                 _write_last_heartbeats(_records(client, dump, arguments), arguments.output)
                 return FINE
             for record in _records(client, dump, arguments):
-                _write(
-                    json.dumps(dump.json(record))
-                    if arguments.output == "json"
-                    else printable(dump.text(record))
-                )
+                fields = dump.json(record)
+                is_json = arguments.output == "json"
+                _write(json.dumps(fields) if is_json else printable(formatters.text_of(record, fields)))
         except KafkaError as error:
             if error.code != UNKNOWN_TOPIC_OR_PARTITION:
                 raise
