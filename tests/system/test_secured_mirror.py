@@ -5,8 +5,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-import pytest
-
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.kafka.admin.admin import Admin
 from tests.support.acls import acls, create_acls
@@ -41,8 +39,6 @@ OFTEN: Final = (
     "sync.group.offsets",
     "emit.heartbeats",
 )
-
-pytestmark = pytest.mark.xdist_group("secured")
 
 
 def cluster(alias: str, broker: SecuredBroker, listener: str, properties: dict[str, str]) -> dict[str, str]:
