@@ -30,6 +30,8 @@ FIXTURES: Final = {
     # The tier `test` has one pair of brokers, which all processes share.
     "trio": Tier.ALL,
     "frail_cluster": Tier.ALL,
+    "old_bench": Tier.ALL,  # which is the frail cluster, as `old_side`; their tests get them by a parameter
+    "old_side": Tier.ALL,
     "guarded_cluster": Tier.ALL,
     "secured": Tier.ALL,
     # The mirror of the product that most system tests look at, and Spark on this machine.

@@ -70,9 +70,9 @@ def old_bench(real_bench: Bench, frail_cluster: LocalCluster) -> Iterator[Bench]
         finalize(asker, 2)
 
 
-@pytest.fixture(params=[1, 2], ids="version-{}".format)
+@pytest.fixture(params=["old_bench", "real_bench"], ids=["version-1", "version-2"])
 def side(request: pytest.FixtureRequest) -> Bench:
-    made = request.getfixturevalue("old_bench" if request.param == 1 else "real_bench")
+    made = request.getfixturevalue(request.param)
     assert isinstance(made, Bench)
     return made
 
