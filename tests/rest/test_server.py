@@ -5,17 +5,19 @@ import re
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from http import HTTPStatus
 from typing import Final
 
 import pytest
 
+from sparkmirror.client.connect_rest import Access, ConnectRest
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.rest.connections import Limits
 from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.connect.rest.server import RestServer
-from sparkmirror.domain.connect import ConnectError, Health
+from sparkmirror.domain.connect import ConnectError, Health, State
 from sparkmirror.domain.errors import ConfigError
 from tests.support.memory_herder import MemoryHerder
 from tests.support.rest_requests import Answer, Request, ask
@@ -342,6 +344,56 @@ def test_names_with_special_characters_are_forwarded_unchanged() -> None:
         put = Request("PUT", "/connectors/a%2D%3Eb%20%C3%A9%25%3F+/config", config, JSON)
         assert ask(url, put).status == 201
     assert list(leader.connectors()) == ["a->b é%?+"]
+
+
+CONFIG: Final = HEARTBEAT.partition(b'"config": ')[2][:-1]
+CHANGES: Final = [
+    ("PUT", "/config"),
+    ("PUT", "/pause"),
+    ("POST", "/restart"),
+    ("PUT", "/stop"),
+    ("DELETE", "/offsets"),
+    ("DELETE", ""),
+]
+
+
+def answers_of(name: str, *, asks_leader: bool) -> tuple[list[tuple[int, bytes]], list[tuple[str, State]]]:
+    """Return the answers to each change, and what they left of other connectors."""
+    leader = MemoryHerder()
+    with (
+        serving(leader) as leader_url,
+        serving(MemoryHerder(leads=False, leader_url=leader_url)) as follower_url,
+    ):
+        for known in (".", "..", "offsets", "pause", "connectors"):
+            ask(leader_url, Request("PUT", f"/connectors/{known}/config", CONFIG, JSON))
+        url = leader_url if asks_leader else follower_url
+        answers = [
+            ask(url, Request(method, f"/connectors/{name}{path}", CONFIG if path == "/config" else b"", JSON))
+            for method, path in CHANGES
+        ]
+    states = [(known, leader.status(known).connector.state) for known in leader.connectors()]
+    return [(answer.status, answer.body) for answer in answers], states
+
+
+@pytest.mark.parametrize("name", [".", "..", "...", "%2e", "a%2Fb", "%252E", ".;x", "a//b", "./", "%5C.."])
+def test_a_forwarded_change_does_what_it_does_at_the_leader(name: str) -> None:
+    assert answers_of(name, asks_leader=False) == answers_of(name, asks_leader=True)
+
+
+def test_connectors_with_the_name_of_a_path_segment_are_reached_through_any_worker() -> None:
+    leader = MemoryHerder()
+    with (
+        serving(leader) as leader_url,
+        serving(MemoryHerder(leads=False, leader_url=leader_url)) as url,
+        closing(ConnectRest(Access(url))) as client,
+    ):
+        for name in (".", "offsets"):
+            assert ask(url, Request("PUT", f"/connectors/{name}/config", CONFIG, JSON)).status == 201
+            assert ask(url, Request("PUT", f"/connectors/{name}/stop")).status == 204
+        assert ask(url, Request("DELETE", "/connectors/./offsets")).status == 200
+        assert leader.connectors() == [".", "offsets"]
+        client.delete(".")
+        assert leader.connectors() == ["offsets"]
 
 
 def test_change_without_a_leader_is_a_409() -> None:

@@ -31,6 +31,7 @@ from sparkmirror.client.connect_objects import (
     ConnectorStateInfo,
     Expanded,
 )
+from sparkmirror.client.literal_paths import LiteralPaths
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError
 
@@ -223,7 +224,7 @@ class ConnectRest:
 
 
 def _pool(access: Access) -> Http:
-    pool: Http = urllib3.PoolManager(
+    pool: Http = LiteralPaths(
         timeout=urllib3.Timeout(connect=_CONNECT_TIMEOUT_S, read=_READ_TIMEOUT_S),
         cert_reqs="CERT_REQUIRED",
         ca_certs=_path(access.ca),

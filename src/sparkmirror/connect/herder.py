@@ -7,7 +7,9 @@ thread acts on it. Statuses and messages are Connect's.
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -47,6 +49,9 @@ _NOT_STOPPED = (
     "specified connector by issuing a 'PUT' request to the '/connectors/{name}/stop' endpoint"
 )
 
+_STOPPING = "Connector {name} is still being stopped; try again later"
+_STOP_POLL_S = 0.02
+
 
 class NodeTopics(NamedTuple):
     """The group's topics as this node reads them."""
@@ -65,6 +70,9 @@ class Herder:
     Unknown names and refused changes raise ConnectError with Connect's own status and message. Methods that
     change state run on the leader: on other nodes they raise NotLeaderError, and the request is forwarded.
     """
+
+    stopped_within_s = 10.0
+    """The time a change of offsets waits for the end of a stop; cancelled tasks need about 7.5 s."""
 
     def __init__(
         self,
@@ -211,15 +219,13 @@ class Herder:
             self._topics.statuses.remove_topics(name)
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> None:
-        with self._leading():
-            config = self._stopped(name)
+        with self._stopped(name) as config:
             write_connector_offsets(
                 self._client, self._topics.offsets, name, config["connector.class"], offsets
             )
 
     def reset_offsets(self, name: str) -> None:
-        with self._leading():
-            config = self._stopped(name)
+        with self._stopped(name) as config:
             known = read_connector_offsets(self._client, self._topics.offsets, name)
             removed = [ConnectorOffset(offset.partition, None) for offset in known]
             write_connector_offsets(
@@ -303,12 +309,21 @@ class Herder:
         self._topics.configs.put_connector(name, whole, initial_state)
         return self.info(name)
 
-    def _stopped(self, name: str) -> ConnectorConfig:
-        config = self._known(name)
-        is_stopped = self._configs.target_states[name] is TargetState.STOPPED
-        if not is_stopped or self._configs.task_configs.get(name, ()):
-            raise ConnectError(HTTPStatus.BAD_REQUEST, _NOT_STOPPED.format(name=name))
-        return config
+    @contextmanager
+    def _stopped(self, name: str) -> Iterator[ConnectorConfig]:
+        """Keep a stopped connector from changing; wait for the end of a stop that was requested."""
+        deadline = time.monotonic() + self.stopped_within_s
+        while True:
+            with self._leading():
+                config = self._known(name)
+                if self._configs.target_states[name] is not TargetState.STOPPED:
+                    raise ConnectError(HTTPStatus.BAD_REQUEST, _NOT_STOPPED.format(name=name))
+                if self._leader.has_ended(name) and not self._configs.task_configs.get(name, ()):
+                    yield config
+                    return
+            if time.monotonic() > deadline:
+                raise ConnectError(HTTPStatus.CONFLICT, _STOPPING.format(name=name))
+            time.sleep(_STOP_POLL_S)
 
 
 def _restart_plan(status: ConnectorStatus, *, include_tasks: bool, only_failed: bool) -> ConnectorStatus:

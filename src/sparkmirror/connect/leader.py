@@ -74,6 +74,8 @@ class Leader:
         self._leads = leads
         self._tracks_topics = tracks_topics
         self._started: dict[str, _Started] = {}
+        self._ending: Collection[str] = ()
+        """Connectors that are being stopped."""
         self._seen = ConnectConfigs()
         self._lock = threading.Lock()
         self._to_restart: set[str] = set()
@@ -107,6 +109,10 @@ class Leader:
             waiting = self._to_note.setdefault(name, [])
             waiting.append(text)
             del waiting[:-_NOTES_MAX]
+
+    def has_ended(self, name: str) -> bool:
+        """Whether nothing of the connector runs here. Safe in any thread."""
+        return name not in self._started and name not in self._ending
 
     def verifying(self, name: str) -> Verifying | None:
         """Return None for a connector that does not run, or copies nothing. Safe in any thread."""
@@ -187,7 +193,8 @@ class Leader:
         started = {name: self._started[name].config for name in names if name in self._started}
         self._end([name for name, config in started.items() if config != running.get(name) or name in again])
         for name, config in running.items():
-            if name not in self._started:
+            still = self._configs.configs.target_states.get(name)  # others may have taken seconds to end
+            if name not in self._started and still is TargetState.RUNNING:
                 self._begin(name, config)
         with self._lock:
             for name in names:
@@ -220,8 +227,12 @@ class Leader:
         return prepared if prepared is not None and known == config else self._prepared(config)
 
     def _end(self, names: Collection[str]) -> None:
+        self._ending = names
         ended = [(name, self._started.pop(name).run) for name in names]
-        stop_all([thread for _, run in ended if run is not None for thread in run.threads])
+        try:
+            stop_all([thread for _, run in ended if run is not None for thread in run.threads])
+        finally:
+            self._ending = ()
         if stopped := sorted(name for name, run in ended if run is not None):
             _log.info("stopped %s", ", ".join(stopped))
 

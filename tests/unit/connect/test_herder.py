@@ -1,6 +1,7 @@
 """The herder: requests that every node serves, and changes that only the leader makes."""
 
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 
 import pytest
@@ -27,6 +28,7 @@ from sparkmirror.plan.flow_plan import FlowPlan
 from tests.unit.connect.connect_memory import NOWHERE, Run, config_topic, status_topic
 
 NAME = "beats"
+WAIT_S = 30.0
 CONFIG = {
     "connector.class": "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector",
     "source.cluster.alias": "A",
@@ -209,11 +211,57 @@ def test_offsets_change_only_when_the_connector_is_stopped(node: Node, state: Ta
     assert message.startswith("Connectors must be in the STOPPED state")
 
 
-def test_offsets_wait_until_the_tasks_are_gone(node: Node) -> None:
-    node.herder.put(NAME, CONFIG)
-    node.configs.put_task_configs(NAME, [{}])
+def stop_and_alter(node: Node) -> None:
     node.herder.change_state(NAME, TargetState.STOPPED)
-    assert refused(lambda: node.herder.reset_offsets(NAME))[0] == HTTPStatus.BAD_REQUEST
+    node.herder.alter_offsets(NAME, [])
+
+
+def test_offsets_wait_until_a_requested_stop_has_ended(node: Node) -> None:
+    node.herder.put(NAME, CONFIG)
+    node.leader.reconcile(1)
+    with ThreadPoolExecutor(1) as pool:
+        altered = pool.submit(stop_and_alter, node)
+        with pytest.raises(TimeoutError):
+            altered.result(0.1)
+        node.leader.reconcile(1)
+        altered.result(WAIT_S)
+
+
+def running_with_tasks(node: Node) -> None:
+    node.leader.reconcile(1)
+
+
+def running_before_its_tasks_are_known(node: Node) -> None:
+    node.leader.reconcile(1)
+    node.configs.put_task_configs(NAME, [])
+
+
+def tasks_of_a_leader_that_is_gone(node: Node) -> None:
+    node.configs.put_task_configs(NAME, [{}])
+
+
+@pytest.mark.parametrize(
+    "before", [running_with_tasks, running_before_its_tasks_are_known, tasks_of_a_leader_that_is_gone]
+)
+def test_a_stop_that_takes_too_long_is_a_conflict(node: Node, before: Callable[[Node], None]) -> None:
+    node.herder.stopped_within_s = 0.05
+    node.herder.put(NAME, CONFIG)
+    before(node)
+    assert refused(lambda: stop_and_alter(node)) == (
+        HTTPStatus.CONFLICT,
+        f"Connector {NAME} is still being stopped; try again later",
+    )
+
+
+def test_other_changes_do_not_wait_for_a_stop(node: Node) -> None:
+    node.herder.put(NAME, CONFIG)
+    node.leader.reconcile(1)
+    with ThreadPoolExecutor(1) as pool:
+        altered = pool.submit(stop_and_alter, node)
+        with pytest.raises(TimeoutError):
+            altered.result(0.1)
+        node.herder.change_state(NAME, TargetState.RUNNING)
+        assert refused(lambda: altered.result(WAIT_S))[0] == HTTPStatus.BAD_REQUEST
 
 
 @pytest.mark.parametrize(

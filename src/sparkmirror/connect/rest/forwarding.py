@@ -19,6 +19,7 @@ import urllib3
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sparkmirror.client.literal_paths import LiteralPaths
 from sparkmirror.connect.rest.tls import RestTls
 from sparkmirror.domain.connect import ConnectError, NotLeaderError
 from sparkmirror.security.tls_context import ClientContexts
@@ -39,6 +40,7 @@ class Hop(NamedTuple):
 
     method: str
     path: str
+    """The path by which this node chose the route and checked the user's right."""
     query: tuple[tuple[str, str], ...]
     body: bytes
     authorization: str | None
@@ -70,10 +72,10 @@ class Forwarder:
         self._contexts = ClientContexts()
         self._pools()
 
-    def _pools(self) -> urllib3.PoolManager:
+    def _pools(self) -> LiteralPaths:
         """Open pools with the present content of the stores."""
         context = None if self._tls is None else self._contexts.context_of(self._tls.stores)
-        return urllib3.PoolManager(
+        return LiteralPaths(
             ssl_context=context,
             assert_hostname=None if context is None or context.check_hostname else False,
             retries=False,
