@@ -33,7 +33,7 @@ _NOT_FOUND: Final = 404
 
 
 class FlowAnswer(NamedTuple):
-    """What a mirror tells of one flow, as `view.flows.FlowView`; `partitions` without `promoted` topics.
+    """Holds what a mirror tells of one flow, as `view.flows.FlowView`; `partitions` without `promoted` ones.
 
     `groups` are those with checkpoints, each with the number of its partitions, where they were asked for.
     """
@@ -63,7 +63,7 @@ class Mirror:
         self._look = look
 
     def flows(self, *, with_groups: bool = False) -> list[FlowAnswer]:
-        """With all their partitions. Raises SparkmirrorError."""
+        """Read the flows with all their partitions. Raises SparkmirrorError."""
         self._look()
         with _shaped(self._name):
             return [self._flow(name, with_groups=with_groups) for name in self._flows]
@@ -227,7 +227,7 @@ def _state(state: Json) -> State:
 
 
 def _promotions(partitions: Sequence[PartitionView]) -> Promotions:
-    """Where a promotion is under way, no position is told yet."""
+    """Return promotions; one that is under way has no position yet."""
     partings: dict[str, dict[int, Parting]] = {}
     for it in partitions:
         of = partings.setdefault(it.source.topic, {})

@@ -143,7 +143,7 @@ def _matched(rule: Rule, text: str) -> "regex.Match[str] | None":
 
 
 def _shown(value: float | str) -> str:
-    """As Java writes it."""
+    """Write a value as Java does."""
     if isinstance(value, str):
         return value
     number = float(value)

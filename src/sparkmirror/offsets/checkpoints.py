@@ -44,7 +44,7 @@ class CheckpointBook:
         )
 
     def note(self, checkpoint: Checkpoint) -> None:
-        """It's written."""
+        """Record that this checkpoint is in the topic."""
         self._last.setdefault(checkpoint.group, {})[checkpoint.topic_partition] = checkpoint
 
     def of_group(self, group: GroupId) -> OfGroup:

@@ -99,7 +99,7 @@ class EndsAhead:
         return decode_ends(json.loads(self.encode()))
 
     def encode(self) -> str:
-        """All of them, as `encode_ends` does."""
+        """Encode all ends, as `encode_ends` does."""
         if self._taken:
             encoded = _encoded(self._taken)
             self._taken.clear()
@@ -125,7 +125,7 @@ def _encoded(taken: Sequence[_Taken]) -> EncodedEnds:
 
 
 def _ends_of(taken: Sequence[_Taken]) -> Sequence[Column]:
-    """Each batch and each run of consecutive offsets in it has an end: the writer may split the batch."""
+    """Yield an end for each run of consecutive offsets in a batch: the writer may split the batch."""
     counts = [len(batch.offsets) for batch in taken]
     offsets = np.fromiter(chain.from_iterable(batch.offsets for batch in taken), np.int64, sum(counts))
     begins = np.cumsum([0, *counts[:-1]])

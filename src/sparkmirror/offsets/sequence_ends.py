@@ -106,7 +106,7 @@ def columns_of(ends: Sequence[SequenceEnd]) -> Sequence[Column]:
 
 
 def _differences(column: Column) -> str:
-    """Each with a comma before it."""
+    """Write each difference with a comma before it."""
     differences = np.diff(column)
     if differences.min(initial=0) >= 0 and differences.max(initial=0) < len(_TEXTS):
         return _TEXTS[differences].tobytes().translate(None, b"\0").decode()

@@ -233,7 +233,7 @@ def _counted(number: int, word: str) -> str:
 
 
 def joined(parts: Iterable[Iterable[Change]]) -> tuple[Change, ...]:
-    """All changes of all parts, in the order in which they are done."""
+    """Join the changes of all parts, in the order in which they are done."""
     return tuple(change for part in parts for change in part)
 
 

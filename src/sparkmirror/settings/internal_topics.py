@@ -63,7 +63,7 @@ def heartbeats_topic(flow: Flow, connector: ConfiguredHeartbeat) -> OwnTopic:
 
 
 def own_topics(flow: FlowWorker, source: ConfiguredSource) -> Sequence[OwnTopic]:
-    """All of a MirrorSourceConnector's."""
+    """Return all internal topics of a MirrorSourceConnector."""
     setting = "offset.storage.replication.factor"
     syncs = offset_syncs_topic(flow, source)
     alias = flow.flow.source

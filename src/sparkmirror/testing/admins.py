@@ -27,7 +27,7 @@ class AskedAdmin:
     """A cluster that accepts every request and records it in `asked` by method and items."""
 
     def __init__(self, error: KafkaError | None = None) -> None:
-        """Every call raises `error` if it is given."""
+        """Make an admin; every call raises `error` if it is given."""
         self.asked: list[tuple[str, Any]] = []
         self._error = error
 

@@ -72,7 +72,7 @@ class Form(NamedTuple):
 
 
 class OnceTokens:
-    """Each is good once, for what it was made for, for ten minutes. One event loop."""
+    """Makes tokens that are good once, for one action, for ten minutes. One event loop."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

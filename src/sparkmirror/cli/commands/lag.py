@@ -60,7 +60,7 @@ class LagLimit(NamedTuple):
     seconds: float | None = None
 
     def is_kept(self, it: PartitionView) -> bool:
-        """Of a partition whose lag is known."""
+        """Whether a partition, whose lag is known, keeps within the limits."""
         if it.lag.records is not None and it.lag.records <= self.records:
             return True
         if self.seconds is None or it.lag.seconds is None or it.state.error is not None:
@@ -78,7 +78,7 @@ class FlowLag(NamedTuple):
 
     @property
     def records(self) -> int:
-        """Of those partitions whose lag is known."""
+        """Add up the records of the partitions whose lag is known."""
         return sum(it.lag.records or 0 for it in self.partitions)
 
     @property
