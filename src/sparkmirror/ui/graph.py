@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from math import cos, hypot, pi, sin
 from typing import Final, NamedTuple
 
+from sparkmirror.metrics.looks import ClusterLook
 from sparkmirror.view.flows import FlowView, MirrorView
-from sparkmirror.view.values import ClusterView
 
 CLUSTERS_MAX: Final = 12
 """More are a list only."""
@@ -13,7 +13,7 @@ _RADIUS_X, _RADIUS_Y, _DOT, _BEND = 120.0, 80.0, 11.0, 11.0
 
 
 class Place(NamedTuple):
-    cluster: ClusterView
+    cluster: ClusterLook
     x: float
     y: float
     label_y: float

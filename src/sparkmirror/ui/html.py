@@ -171,7 +171,7 @@ def _migrations(view: MirrorView, look: Look) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     return {
         "flow": flow,
-        "seen": flow.migrations,
+        "history": flow.migrations,
         "migrations": page_of(migrations_matching(flow, look.matching), look.number, _ROWS),
         "places_max": _PLACES_MAX,
     }
@@ -212,7 +212,7 @@ def _cluster_needs(view: MirrorView) -> Sequence[Need]:
             "",
         )
         for it in view.clusters
-        if it.answers is False
+        if it.is_up is False
     ]
 
 

@@ -3,6 +3,8 @@
 from math import isfinite
 from typing import Final
 
+from sparkmirror.domain.quantities import as_size
+
 UNKNOWN: Final = "unknown"
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
@@ -42,14 +44,7 @@ def rate(per_second: float | None) -> str:
 
 def size(number: float | None) -> str:
     """`812 B`, `3.4 MB`."""
-    if number is None:
-        return UNKNOWN
-    scaled, unit = float(number), "B"
-    for larger in ("kB", "MB", "GB", "TB"):
-        if scaled < 1000:
-            break
-        scaled, unit = scaled / 1000, larger
-    return f"{scaled:.0f} {unit}" if unit == "B" or scaled >= 100 else f"{scaled:.1f} {unit}"
+    return UNKNOWN if number is None else as_size(number)
 
 
 def latencies(median_and_high: tuple[float | None, float | None]) -> str:

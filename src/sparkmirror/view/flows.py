@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.metrics.flow_history import HistoryPoint
-from sparkmirror.metrics.looks import EventsLook, GroupsLook, MigrationsLook, VerifyLook
+from sparkmirror.metrics.looks import ClusterLook, EventsLook, GroupsLook, MigrationsLook, VerifyLook
 from sparkmirror.storage.events import Event
 from sparkmirror.storage.progress import Driver
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.group_index import GroupIndex
 from sparkmirror.view.topics import Topics
-from sparkmirror.view.values import ClusterView, ConnectorView, Lag, Speed, State
+from sparkmirror.view.values import ConnectorView, Lag, Speed, State
 from sparkmirror.view.words import Word
 
 
@@ -100,7 +100,7 @@ class MirrorView:
     version: str
     node: str
     nodes: Sequence[str]
-    clusters: Sequence[ClusterView]
+    clusters: Sequence[ClusterLook]
     flows: Sequence[FlowView]
     state: State
 

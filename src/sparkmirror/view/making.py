@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.metrics.flow_history import HistoryPoint
-from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
+from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.view.connectors import connector_state
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.group_index import GroupIndex
 from sparkmirror.view.topics import Topics, worst_state
-from sparkmirror.view.values import ClusterView, ConnectorView
+from sparkmirror.view.values import ConnectorView
 from sparkmirror.view.words import Word
 
 _LATENCY_KEPT_S: Final = 10.0
@@ -48,14 +48,14 @@ def view_of(
     )
 
 
-def _clusters(by_flow: Mapping[Flow, Sequence[ConnectorLook]]) -> list[ClusterView]:
+def _clusters(by_flow: Mapping[Flow, Sequence[ConnectorLook]]) -> list[ClusterLook]:
     """A cluster of several flows is away if one of them gets no answer."""
-    found = {alias: ClusterView(alias, None) for flow in by_flow for alias in flow}
+    found = {alias: ClusterLook(alias, None) for flow in by_flow for alias in flow}
     for looks in by_flow.values():
         for look in looks:
-            for seen in look.clusters if isinstance(look, SourceLook) else ():
-                if found[seen.alias].answers is not False and seen.is_up is not None:
-                    found[seen.alias] = ClusterView(*seen)
+            for cluster in look.clusters if isinstance(look, SourceLook) else ():
+                if found[cluster.alias].is_up is not False and cluster.is_up is not None:
+                    found[cluster.alias] = cluster
     return [found[alias] for alias in sorted(found)]
 
 

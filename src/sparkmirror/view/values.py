@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from sparkmirror.domain.ids import Alias, ConnectorName, GroupId, TopicPartition
+from sparkmirror.domain.ids import ConnectorName, GroupId, TopicPartition
 from sparkmirror.metrics.looks import Latencies
 from sparkmirror.view.words import Word
 
@@ -81,15 +81,6 @@ class TopicView(NamedTuple):
     left_s: float | None
     speed: Speed
     quiet_since: float | None
-
-
-class ClusterView(NamedTuple):
-    """`answers` is None before it was asked."""
-
-    alias: Alias
-    answers: bool | None
-    away_for_s: float | None = None
-    error: str | None = None
 
 
 class ConnectorView(NamedTuple):

@@ -63,7 +63,7 @@ def view_json(view: MirrorView, asked: Asked) -> Json:
         "clusters": [
             {
                 "alias": it.alias,
-                "answers": it.answers,
+                "answers": it.is_up,
                 "away_for_seconds": _rounded(it.away_for_s),
                 "error": it.error,
             }

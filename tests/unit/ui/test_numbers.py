@@ -35,7 +35,7 @@ def test_ages(age_s: float | None, text: str) -> None:
 def test_sizes_and_rates() -> None:
     assert [size(number) for number in (999, 1000, 3_400_000, 123_456_789, 5e12)] == [
         "999 B",
-        "1.0 kB",
+        "1 KB",
         "3.4 MB",
         "123 MB",
         "5.0 TB",

@@ -183,7 +183,7 @@ def test_a_cluster_is_away_if_one_flow_gets_no_answer() -> None:
     there = source(look())
     away = ClusterLook(Alias("b"), is_up=False, away_for_s=9.0, error="refused")
     back = source(look(), flow=Flow(Alias("b"), Alias("c")), clusters=(away,))
-    assert [(it.alias, it.answers, it.away_for_s) for it in view(there, back).clusters] == [
+    assert [(it.alias, it.is_up, it.away_for_s) for it in view(there, back).clusters] == [
         ("a", True, None),
         ("b", False, 9.0),
         ("c", None, None),
