@@ -20,8 +20,8 @@ from tests.system.consumer_groups import committed
 from tests.system.dual_run import Sides
 
 ALIAS: Final = "metered"
-QUICK, SLOW = "metered.quick", "metered.slow"
-REFUSED: Final = "metered-quick"
+QUICK, SLOW = "measures.quick", "measures.slow"
+REFUSED: Final = "measures-quick"
 """The pattern of the first selects it, too; its target refuses its records."""
 GROUP: Final = "metered-group"
 LAG_GROUP: Final = "metered-lag"
@@ -209,7 +209,7 @@ def test_lag_equals_the_records_missing_at_the_target(sides: Sides, page: Page) 
 def test_lag_command_tells_scripts_whether_the_mirror_has_caught_up(
     mirror: Mirror, page: Page, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    file, quick = str(mirror.file), ["--topic", "metered[.]quick"]
+    file, quick = str(mirror.file), ["--topic", "measures[.]quick"]
     assert main(["lag", file, *quick, "--wait", "--timeout", "60", "-o", "json"]) == 0
     (lag,) = json.loads(capsys.readouterr().out)
     assert (lag["records"], lag["unknown_partitions"], len(lag["partitions"])) == (0, 0, 2)
@@ -337,7 +337,7 @@ def test_lost_records_are_counted(sides: Sides, mirror: Mirror, page: Page) -> N
 def test_a_file_and_a_url_give_the_same_words_and_exit_codes(
     sides: Sides, mirror: Mirror, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    status = "state", "running", "process", "lag_records", "unknown_partitions"
+    status = "state", "running", "process", "lag_records", "unknown_partitions", "unfenced_partitions"
     parts = "topics", "failed", "retrying", "groups", "promoted"
 
     def told(of: str) -> list[tuple[int, object]]:
