@@ -53,9 +53,14 @@ class DefaultConfigPropertyFilter:
     ) -> None:
         self._excluded = compile_list(exclude, "config.properties.exclude")
         self._defaults_from = defaults_from
+        self._decided: dict[str, bool] = {}
+        """By name: thousands of topics have the same few dozen configs."""
 
     def should_replicate_config_property(self, name: str) -> bool:
-        return not self._excluded.fullmatch(name)
+        found = self._decided.get(name)
+        if found is None:
+            found = self._decided[name] = not self._excluded.fullmatch(name)
+        return found
 
     def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - the filter's contract
         return self._defaults_from is DefaultsFrom.SOURCE
