@@ -29,7 +29,6 @@ from sparkmirror.settings.configured import (
     configured_heartbeat,
     configured_source,
 )
-from sparkmirror.settings.parsing import mirror_source_enabled
 
 Configured = ConfiguredSource | ConfiguredCheckpoint | ConfiguredHeartbeat
 
@@ -72,8 +71,6 @@ class ConnectorParser:
         require_allowed(connector, self._worker)
         match _kind(connector):
             case "MirrorSource":
-                if not mirror_source_enabled(connector):
-                    return None
                 return configured_source(connector, self._worker, self._settings)
             case "MirrorCheckpoint":
                 return configured_checkpoint(connector, self._worker)

@@ -51,7 +51,7 @@ class ConfiguredSource:
     consumer_of: Callable[[int], ConsumerSettings]
     producer_of: Callable[[int], ProducerSettings]
     transactions: TransactionSettings | None = None
-    """None where records are written without transactions."""
+    """Settings of transactions; None where records are written without any."""
     admin_plugins: AdminPlugins = DIRECTLY
 
     @property
@@ -113,9 +113,8 @@ class ConfiguredFlow(FlowWorker):
 def configured_flow(config: FlowProperties) -> ConfiguredFlow:
     """Raises ConfigError with key, value and reason for unusable settings."""
     heartbeat = configured_heartbeat(config.heartbeat)
-    enabled = mirror_source_enabled(config.source)
     worker = worker_settings(config.worker)
-    source = configured_source(config.source, config.worker, worker) if enabled else None
+    source = configured_source(config.source, config.worker, worker)
     if source is not None:
         known = source.settings.state_topics | config.state_topics
         source = replace(source, settings=replace(source.settings, state_topics=known))
@@ -136,8 +135,10 @@ def configured_flow(config: FlowProperties) -> ConfiguredFlow:
 
 def configured_source(
     connector: Properties, worker_properties: Properties, worker: WorkerSettings
-) -> ConfiguredSource:
-    """Raises ConfigError with key, value and reason for unusable settings."""
+) -> ConfiguredSource | None:
+    """Return None for a connector that is not enabled. Raises ConfigError for unusable settings."""
+    if not mirror_source_enabled(connector):
+        return None
     settings = replace(mirror_source_settings(connector), state_topics=worker.state_topics)
     note = REPLICATION_POLICY.note(connector)
     if note is not None:

@@ -63,7 +63,7 @@ class MirrorSourceSettings:
     sync_topic_acls_interval_s: float | None
     offset_lag_max: Annotated[int, FromOption("offset.lag.max")]
     offset_syncs_topic: str | None
-    """None when offset syncs are not emitted (KIP-1031)."""
+    """The topic of offset syncs; None if they are not emitted (KIP-1031)."""
     offset_syncs_on_source: bool
     offset_syncs_replication_factor: Annotated[int, FromOption("offset-syncs.topic.replication.factor")]
     admin_timeout_s: Annotated[float, FromOption("admin.timeout.ms")]

@@ -112,6 +112,7 @@ BEARER = {
 def users_of(config: dict[str, str], worker: Properties) -> object:
     parser = ConnectorParser(worker, worker_settings(worker), {})
     source = configured_source(parser.resolved(config), worker, worker_settings(worker))
+    assert source is not None
     assert source.settings.sync_users is not None
     return user_names(source.settings.sync_users)
 

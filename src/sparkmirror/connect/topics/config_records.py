@@ -51,7 +51,7 @@ class ConnectConfigs:
 
     connectors: Mapping[str, ConnectorConfig] = field(default_factory=dict)
     task_configs: Mapping[str, Sequence[ConnectorConfig]] = field(default_factory=dict)
-    """The last complete set; empty where there is none, or where an inconsistent set followed."""
+    """The last complete set; empty if there is none, or an inconsistent set followed."""
     target_states: Mapping[str, TargetState] = field(default_factory=dict)
     inconsistent: frozenset[str] = frozenset()
     """Connectors of whose last set compaction has left a part: the leader must write a complete one."""
@@ -76,12 +76,12 @@ def _state_of(name: str, configs: ConnectConfigs) -> tuple[object, ...]:
 
 
 def connector_record(name: str, config: ConnectorConfig | None) -> LogRecord:
-    """None removes the connector."""
+    """Write a connector's config; None removes the connector."""
     return _record(_CONNECTOR_KEY + name, None if config is None else {"properties": config})
 
 
 def target_state_record(name: str, state: TargetState | None) -> LogRecord:
-    """None removes the state. Workers before KIP-875 know no STOPPED, and read the older field."""
+    """Write a target state; None removes it. Workers before KIP-875 read the older field."""
     if state is None:
         return _record(_TARGET_STATE_KEY + name, None)
     older = TargetState.PAUSED if state is TargetState.STOPPED else state
@@ -213,7 +213,7 @@ class ConfigFold:
 
 
 def _ignore(_name: str, _value: object) -> None:
-    """For Java's restart requests (KIP-745) and task counts (KIP-618): the leader here needs neither."""
+    """Skip Java's restart requests (KIP-745) and task counts (KIP-618): the leader here needs neither."""
 
 
 def _logger_level(logger: str, value: object) -> StoredLevel:

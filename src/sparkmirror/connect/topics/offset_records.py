@@ -87,7 +87,7 @@ class OffsetFold:
 
 
 def copied_offsets(offsets: Iterable[ConnectorOffset]) -> Sequence[ConnectorOffset]:
-    """Those of partitions that have copied something.
+    """Return the offsets of partitions that have copied something.
 
     A mirror stores its producer id before its first record, with offset -1; Java stores nothing until then.
     """

@@ -20,7 +20,7 @@ _TOPIC_OF: Final = ":connector-"
 
 
 def connector_status_record(name: str, status: Status | None) -> LogRecord:
-    """None removes the connector, which Java calls DESTROYED."""
+    """Write a connector's status; None removes the connector, which Java calls DESTROYED."""
     return _record(_CONNECTOR + name, _status_fields(status))
 
 
