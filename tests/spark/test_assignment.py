@@ -25,7 +25,7 @@ from tests.support.topic_comparison import compare_topic
 from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 
-ALIAS: Final = "dealing"
+ALIAS: Final = "dealer"
 HOT: Final = "dealing.1-hot"
 WARM: Final = ("dealing.3-warm", "dealing.5-warm")
 QUIET: Final = ("dealing.2-quiet", "dealing.4-quiet", "dealing.6-quiet")

@@ -15,7 +15,7 @@ from tests.system.kafka_tools import printed
 
 WAIT_S: Final = 120.0
 GROUP: Final = "tool-lag"
-QUICK, SLOW = "tool.quick", "tool.slow"
+QUICK, SLOW = "tools.quick", "tools.slow"
 RECORD_BYTES: Final = 10_000
 MAIN: Final = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
 

@@ -23,12 +23,12 @@ BIG_BATCH: Final = "mixed.big-batch"
 COMMITTED: Final = ("mixed.transactions", "mixed.codecs", "mixed.headers-and-nulls", "mixed.compacted")
 LIVE: Final = "live.orders"
 """Mirrored by the same flow as COMMITTED, and empty until a test writes to it."""
-SLOW: Final = "slow.orders"
+SLOW: Final = "paced.orders"
 SLOW_PARTITIONS: Final = 2
 SLOW_FETCH_BYTES: Final = 50_000
 SLOW_LIMIT: Final = 200_000
 """An empty topic, the bytes of a fetch per partition, and the flow's rate limit in bytes per second."""
-TUNED: Final = ("tuned.codecs", "tuned.large-records", "tuned.acks")
+TUNED: Final = ("client.codecs", "client.large-records", "client.acks")
 LATE: Final = "late.records"
 SHOP: Final = "shop.orders"
 
@@ -107,7 +107,7 @@ def _committed() -> dict[str, str]:
 def _tuned() -> dict[str, str]:
     return {
         "tuned->B.enabled": "true",
-        "tuned->B.topics": r"tuned\..*",
+        "tuned->B.topics": r"client\..*",
         "tuned->B.heartbeats.replication.enabled": "false",
         "tuned->B.producer.override.compression.type": "zstd",
         "tuned->B.producer.override.acks": "1",
@@ -145,8 +145,8 @@ def write_data(sides: Sides) -> None:
         written += [
             threads.submit(write_codecs, source, TO_APPEND_TIME),
             threads.submit(write_log_append_time, source, APPEND_TIME_BOTH),
-            threads.submit(WRITERS["codecs"], source, "tuned.codecs"),
-            threads.submit(WRITERS["large-records"], source, "tuned.large-records"),
+            threads.submit(WRITERS["codecs"], source, "client.codecs"),
+            threads.submit(WRITERS["large-records"], source, "client.large-records"),
             threads.submit(_write_small, sides),
         ]
         for each in written:
@@ -159,9 +159,9 @@ def _write_small(sides: Sides) -> None:
         create_topic(target, f"A.{topic}", partitions=3, config={"message.timestamp.type": "LogAppendTime"})
     create_topic(source, LIVE)
     create_topic(source, SLOW, partitions=SLOW_PARTITIONS)
-    create_topic(source, "tuned.acks")
-    create_topic(target, "tuned.tuned.acks", config={"min.insync.replicas": "2"})
-    append(sides.source, "tuned.acks", numbered(10))
+    create_topic(source, "client.acks")
+    create_topic(target, "tuned.client.acks", config={"min.insync.replicas": "2"})
+    append(sides.source, "client.acks", numbered(10))
     create_topic(source, LATE)
     append(sides.source, LATE, numbered(10))
     for side in sides:

@@ -18,7 +18,7 @@ from tests.support.mirror import running_mirror
 from tests.support.mixed_data import write_compacted, write_transactions
 from tests.support.waiting import await_value
 
-ALIAS: Final = "follow"
+ALIAS: Final = "follower"
 PLAIN, COMPACTED, TRANSACTIONS = (f"follow.{kind}" for kind in ("plain", "compacted", "transactions"))
 TOPICS: Final = (PLAIN, COMPACTED, TRANSACTIONS)
 GROUPS: Final = [GroupId(f"follow-{number}") for number in range(20)]

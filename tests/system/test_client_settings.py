@@ -41,7 +41,10 @@ def await_late(cluster: LocalCluster, record: tuple[bytes | None, bytes | None])
 def test_large_records_pass_a_tiny_max_partition_fetch_bytes(mirrored: Mirrored) -> None:
     source, target = mirrored.sides
     compared = compare_topic(
-        source.bootstrap_servers, target.bootstrap_servers, "tuned.large-records", "tuned.tuned.large-records"
+        source.bootstrap_servers,
+        target.bootstrap_servers,
+        "client.large-records",
+        "tuned.client.large-records",
     )
     assert compared.first_difference is None, str(compared.first_difference)
     assert compared.bytes > 8 * 900_000
@@ -49,15 +52,17 @@ def test_large_records_pass_a_tiny_max_partition_fetch_bytes(mirrored: Mirrored)
 
 def test_compression_type_reencodes_batches(mirrored: Mirrored) -> None:
     source, target = mirrored.sides
-    codecs = {batch.header.attributes & CODEC_MASK for batch in batches_on_disk(target, "tuned.tuned.codecs")}
+    codecs = {
+        batch.header.attributes & CODEC_MASK for batch in batches_on_disk(target, "tuned.client.codecs")
+    }
     assert codecs == {CODECS.index("zstd")}
     compared = compare_topic(
-        source.bootstrap_servers, target.bootstrap_servers, "tuned.codecs", "tuned.tuned.codecs"
+        source.bootstrap_servers, target.bootstrap_servers, "client.codecs", "tuned.client.codecs"
     )
     assert compared.first_difference is None, str(compared.first_difference)
 
 
 def test_acks_of_one_needs_no_in_sync_replicas(mirrored: Mirrored) -> None:
     target = mirrored.sides.target
-    assert config(target, "tuned.tuned.acks")["min.insync.replicas"] == "2"
-    assert keyed(target, "tuned.tuned.acks") == numbered(10)
+    assert config(target, "tuned.client.acks")["min.insync.replicas"] == "2"
+    assert keyed(target, "tuned.client.acks") == numbered(10)

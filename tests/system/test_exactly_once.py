@@ -41,7 +41,7 @@ CONNECTOR: Final = ConnectorName("MirrorSourceConnector")
 
 
 def topic(alias: str) -> str:
-    return f"{alias}.orders"
+    return f"orders.{alias}"
 
 
 def properties(sides: Sides) -> dict[str, str]:

@@ -17,7 +17,7 @@ from tests.support.mirror import COMMAND, running_mirror
 from tests.support.waiting import await_value
 from tests.system.consumer_groups import commit, committed, consuming, read
 
-ALIAS: Final = "tool"
+ALIAS: Final = "tools"
 TOPIC: Final = "tool.orders"
 REMOTE: Final = f"{ALIAS}.{TOPIC}"
 GROUP: Final = "tool-billing"
@@ -108,10 +108,10 @@ def test_missing_checkpoints_exit_with_1(
     target: LocalCluster, file: Path, asked: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(tool(file, "tool-nobody", asked)) == 1
-    assert "group tool-nobody has no checkpoint from tool: " in capsys.readouterr().err
+    assert "group tool-nobody has no checkpoint from tools: " in capsys.readouterr().err
     with_other_policy = tool(file, GROUP, asked, "-rps", "-")
     assert main(with_other_policy) == 1
-    assert "tool-checkpoints-internal" in capsys.readouterr().err
+    assert "tools-checkpoints-internal" in capsys.readouterr().err
 
 
 def test_sigterm_while_waiting_exits_with_0(target: LocalCluster, file: Path) -> None:

@@ -21,7 +21,7 @@ from tests.support.progress import await_caught_up
 from tests.support.waiting import await_value
 from tests.system.consumer_groups import commit, committed, consuming, read
 
-ALIAS: Final = "moved"
+ALIAS: Final = "mover"
 TOPIC: Final = "moved.orders"
 EMPTY: Final = "moved.quiet"
 """A topic to which nothing is ever written."""

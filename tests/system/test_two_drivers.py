@@ -19,7 +19,7 @@ from tests.support.mirror import Mirror, running_mirror
 from tests.support.progress import await_caught_up
 from tests.support.traffic import flowing
 
-ALIAS: Final = "twice"
+ALIAS: Final = "doubled"
 TOPIC: Final = "twice.orders"
 FAILED: Final = 2
 WAIT_S: Final = 60.0
