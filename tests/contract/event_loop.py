@@ -254,6 +254,9 @@ class RecordingReader:
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self.failures.append(Failure(partition, error))
 
+    def fetch_works(self, partition: TopicPartition) -> None:
+        """Nothing to do."""
+
     def source_diverged(self, partition: TopicPartition, at: int, epoch: int) -> None:
         """Continue with the new leader's epoch if nothing was read past the divergence."""
         self.diverged[partition] = at

@@ -14,6 +14,7 @@ from sparkmirror.domain.ids import TopicPartition
 from tests.memory.fetch_sessions import FetchSessions
 from tests.memory.groups import Groups
 from tests.memory.partition_log import PartitionLog, Stored
+from tests.memory.quotas import Quotas
 from tests.memory.requests import Exchange, answer
 from tests.memory.transactions import TransactionCoordinators
 
@@ -52,7 +53,7 @@ class MemoryBroker:
         self.is_up = True
         self.sessions = FetchSessions()
 
-    def receive(self, request: bytes, respond: Callable[[bytes], None]) -> None:
+    def receive(self, request: bytes, respond: Callable[[bytes, float], None]) -> None:
         answer(Exchange(self, request, respond))
 
 
@@ -76,8 +77,7 @@ class MemoryCluster:
         self.groups = Groups(self)
         self.coordinator_shift = 0
         """Changed by a test to move groups and transactional ids to other brokers."""
-        self.throttle_ms = 0
-        """What responses to Fetch and Produce ask a client to wait, as under a quota."""
+        self.quotas = Quotas(scheduler)
         self._next_producer_id = _FIRST_PRODUCER_ID
         self.observers: list[Callable[[TopicPartition, Stored], None]] = []
         """Called with each batch that a client appended."""

@@ -80,7 +80,7 @@ def fetch(exchange: "Exchange") -> Any:
             return False
         news = [read for read in reads if is_full or read.is_news]
         if news:
-            exchange.reply(_response(exchange, session, news))
+            exchange.reply(_response(exchange, session, news), lambda: _tell(session, news))
         else:
             exchange.reply_as_before(("Fetch", session.id), lambda: _response(exchange, session, ()))
         return True
@@ -88,6 +88,13 @@ def fetch(exchange: "Exchange") -> Any:
     if not try_to_reply(is_late=request.max_wait_ms <= 0):
         exchange.cluster.wait(try_to_reply, request.max_wait_ms / 1000, lambda: try_to_reply(is_late=True))
     return None
+
+
+def throttled(exchange: "Exchange") -> Any:
+    """The empty response of a broker that throttles: it begins no session, and says nothing (KIP-219)."""
+    request = exchange.request
+    session_id = request.session_id if request.session_epoch > 0 else 0
+    return FetchResponse(error_code=NONE, session_id=session_id, responses=[])
 
 
 def _wanted(exchange: "Exchange") -> dict[Key, Asked]:
@@ -114,7 +121,7 @@ def _forgotten(exchange: "Exchange") -> list[Key]:
 
 
 def _read_all(exchange: "Exchange", session: Session) -> list[Read]:
-    left = exchange.request.max_bytes
+    left = min(exchange.request.max_bytes, exchange.cluster.quotas.consumer.window_bytes)
     reads: list[Read] = []
     has_data = False
     for key, asked in session.wanted.items():
@@ -185,13 +192,17 @@ def _diverging(log: PartitionLog, asked: Asked) -> tuple[int, int] | None:
     return (epoch, end) if epoch < asked.read_epoch or end < asked.offset else None
 
 
+def _tell(session: Session, news: Sequence[Read]) -> None:
+    for read in news:
+        session.told[read.key] = read.high_watermark, read.start
+        if read.records:  # who had data comes last next time
+            session.wanted[read.key] = session.wanted.pop(read.key)
+
+
 def _response(exchange: "Exchange", session: Session, news: Sequence[Read]) -> Any:
     by_topic: dict[Any, list[Any]] = {}
     for read in news:
         by_topic.setdefault(read.key.topic, []).append(read.answer())
-        session.told[read.key] = read.high_watermark, read.start
-        if read.records:  # who had data comes last next time
-            session.wanted[read.key] = session.wanted.pop(read.key)
     name = "topic_id" if exchange.version >= _BY_ID_FROM else "topic"
     topics = [_Topic(**{name: topic, "partitions": answers}) for topic, answers in by_topic.items()]
     return FetchResponse(error_code=NONE, session_id=session.id, responses=topics)

@@ -17,7 +17,8 @@ from sparkmirror.domain.network import InterruptedWaitError
 from tests.memory.event_loop import Readable, VirtualLoop
 from tests.memory.virtual_time import TurnExecutor, VirtualLock, VirtualTime
 
-Respond = Callable[[bytes], None]
+Respond = Callable[[bytes, float], None]
+"""Gets a response without its size, and for how many seconds the broker mutes the connection behind it."""
 
 
 class Fate(Enum):
@@ -50,7 +51,7 @@ class Endpoint(Protocol):
     def is_up(self) -> bool: ...
 
     def receive(self, request: bytes, respond: Respond) -> None:
-        """Carry a request out; a response may come later, and goes to `respond` without its size."""
+        """Carry a request out; a response may come later, and goes to `respond`."""
 
 
 class MemoryNetwork:
@@ -121,7 +122,7 @@ class MemoryNetwork:
         """Brokers get the requests that are late; their responses reach nobody. How many."""
         late, self._late = self._late, []
         for endpoint, request in late:
-            endpoint.receive(request, lambda _: None)
+            endpoint.receive(request, lambda *_: None)
         return len(late)
 
     def wake(self, endpoint: Endpoint) -> None:
@@ -169,9 +170,13 @@ class _Link:
             self.end()
             return
         self._is_busy = True
-        self.endpoint.receive(request, lambda response: self._respond(response, fate))
+        self.endpoint.receive(request, lambda response, muted_s: self._respond(response, muted_s, fate))
 
-    def _respond(self, response: bytes, fate: Fate) -> None:
+    def _unmute(self) -> None:
+        self._is_busy = False
+        self.serve()
+
+    def _respond(self, response: bytes, muted_s: float, fate: Fate) -> None:
         self._is_busy = False
         if self._is_closed:
             self.serve()
@@ -181,6 +186,9 @@ class _Link:
             self._is_silent = True
         else:
             self.travel(self.client.arrive, len(response).to_bytes(4, "big") + response)
+            self._is_busy = muted_s > 0
+            if self._is_busy:
+                self.network.virtual_time.call_later(muted_s, self._unmute)
             self.serve()
 
     def end(self) -> None:

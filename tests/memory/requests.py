@@ -28,7 +28,7 @@ _REPEATED: Final = frozenset(
         metadata.MetadataRequest,
     )
 )
-_THROTTLED: Final = frozenset({producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY})
+_FETCH: Final = consumer.FetchRequest.API_KEY
 _UNSUPPORTED_VERSION: Final = 35
 _API_VERSIONS: Final = 18
 
@@ -39,7 +39,7 @@ Reply = Any
 class Exchange:
     """One request and the way back for its response."""
 
-    def __init__(self, broker: "MemoryBroker", frame: bytes, respond: Callable[[bytes], None]) -> None:
+    def __init__(self, broker: "MemoryBroker", frame: bytes, respond: Callable[[bytes, float], None]) -> None:
         self.broker = broker
         self.cluster = broker.cluster
         self.api_key, self.version, self.correlation_id = _HEAD.unpack_from(frame)
@@ -47,21 +47,35 @@ class Exchange:
         self.request: Any = None
         self._respond = respond
 
-    def reply(self, response: Any) -> None:
-        self._respond(self._encoded(response))
+    def reply(self, response: Any, told: Callable[[], None] = lambda: None) -> None:
+        """Reply, at once; a response that a quota throttles says for how long the connection is muted.
+
+        `told` is called if the client gets this response, and not an empty one.
+        """
+        encoded = self._encoded(response)
+        throttle_ms = self.cluster.quotas.throttle_ms(self.api_key, len(self.frame), len(encoded))
+        if throttle_ms and hasattr(response, "throttle_time_ms"):
+            if self.api_key == _FETCH:
+                response, told = fetching.throttled(self), lambda: None
+                self._encoded(response)
+            response.throttle_time_ms = throttle_ms
+            encoded = bytes(response.encode(header=True))
+        told()
+        self._respond(encoded, throttle_ms / 1000)
 
     def reply_as_before(self, what: Hashable, response: Callable[[], Any]) -> None:
         """Reply with one that is the same each time but for the correlation id: it is encoded once."""
-        key = what, self.version, self.cluster.throttle_ms
+        if self.cluster.quotas.are_set:
+            self.reply(response())
+            return
+        key = what, self.version
         encoded = _ENCODED.get(key)
         if encoded is None:
             encoded = _ENCODED[key] = self._encoded(response())
-        self._respond(_ID.pack(self.correlation_id) + encoded[_ID.size :])
+        self._respond(_ID.pack(self.correlation_id) + encoded[_ID.size :], 0.0)
 
     def _encoded(self, response: Any) -> bytes:
         response.API_VERSION = self.version
-        if self.api_key in _THROTTLED:
-            response.throttle_time_ms = self.cluster.throttle_ms
         response.with_header(correlation_id=self.correlation_id)
         return bytes(response.encode(header=True))
 

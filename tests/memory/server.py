@@ -114,8 +114,11 @@ class _Served(asyncio.Protocol):
                     self._transport.abort()
                 raise
 
-    def _respond(self, response: bytes) -> None:
-        self._is_busy = False
+    def _respond(self, response: bytes, muted_s: float) -> None:
         if self._transport is not None:
             self._transport.write(len(response).to_bytes(4, "big") + response)
-        asyncio.get_running_loop().call_soon(self._serve)
+        asyncio.get_running_loop().call_later(muted_s, self._unmute)
+
+    def _unmute(self) -> None:
+        self._is_busy = False
+        self._serve()

@@ -33,6 +33,8 @@ class CannedConnection(Connection):
         self.requests.append(b"".join(map(bytes, frame)))
         return memoryview(INT32.pack(self._asked) + self._header_end + next(self._responses))
 
+    def throttle(self, throttle_s: float) -> None: ...
+
     def close(self) -> None: ...
 
 

@@ -110,13 +110,16 @@ class CopyPipeline:
     def load(self) -> TaskLoad:
         """The task's measurements, except the time that positions take to write."""
         reader = self.source.reader
+        source, target = reader.traffic, self.writer.traffic
         return TaskLoad(
             sum(copy.fetch_position - copy.position for copy in self.copies),
             None,
             reader.fetches,
             reader.fetch_s * 1000,
-            *reader.traffic,
-            *self.writer.traffic,
+            *source[:3],
+            *target[:3],
             self._buffer.bytes_max,
             self._buffer.outstanding_bytes,
+            source.throttled_s,
+            target.throttled_s,
         )

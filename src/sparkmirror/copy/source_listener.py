@@ -85,6 +85,11 @@ class SourceListener:
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self._steps.report(partition, events.FetchFailed(error))
 
+    def fetch_works(self, partition: TopicPartition) -> None:
+        copy = self._steps.of(partition)
+        if copy.state.fetch_error is not None:
+            self._steps.take(copy, events.FetchWorks())
+
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         self._steps.report(partition, events.OutOfRange())
 

@@ -13,6 +13,7 @@ SparkmirrorError
 └── KafkaError               an error code of a broker, or a failed connection
     ├── RetriableError       a retry can help (leader moved, time-out, …)
     │   ├── DisconnectedError    the connection broke or could not be made
+    │   ├── ThrottledError       a quota of the cluster lets nothing through
     │   └── UnclearTransactionError  the transactional id must be initialised again
     ├── FencedError          another producer has the transactional id or the partition now
     ├── UnsupportedVersionError  the broker is too old for what is needed
@@ -107,6 +108,10 @@ class RetriableError(KafkaError):
 
 class DisconnectedError(RetriableError):
     """The connection broke, timed out, or could not be made."""
+
+
+class ThrottledError(RetriableError):
+    """A quota of the cluster has let nothing through for long."""
 
 
 class UnclearTransactionError(RetriableError):

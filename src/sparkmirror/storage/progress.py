@@ -89,7 +89,8 @@ class TaskLoad(NamedTuple):
     """Holds what a task measures since it started. Its buffer is in bytes, `in_flight` in records.
 
     `commit_ms` is how long its last write of positions took, None without one; `fetch_ms` how long its
-    `fetches` took together. Bytes are from and to the source and the target.
+    `fetches` took together. Bytes are from and to the source and the target, throttle times of their brokers'
+    responses.
     """
 
     in_flight: int
@@ -104,6 +105,8 @@ class TaskLoad(NamedTuple):
     target_connections: int
     buffer_total: int
     buffer_used: int
+    source_throttled_s: float = 0.0
+    target_throttled_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,6 @@ class TopicConfigsReader:
 
     def _decoded(self, reader: Reader, version: int) -> Sequence[DescribedTopic]:
         reader.data = memoryview(bytes(reader.data))
-        reader.int32()  # throttle time
         described = []
         for _ in range(reader.array_size()):
             error, message = reader.int16(), reader.string()

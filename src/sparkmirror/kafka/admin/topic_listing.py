@@ -89,8 +89,7 @@ def encode_body(names: Collection[str] | None, version: int) -> bytes:
 
 
 def _skip_to_topics(reader: Reader) -> None:
-    """Skip throttle time, brokers, cluster id and controller."""
-    reader.int32()
+    """Skip brokers, cluster id and controller."""
     for _ in range(reader.array_size()):
         reader.int32()
         reader.string()

@@ -18,6 +18,7 @@ from sparkmirror.kafka.admin.metadata import NO_EPOCH
 from sparkmirror.kafka.data.cluster_view import ClusterView
 from sparkmirror.kafka.data.fetch_connection import FetchConnection
 from sparkmirror.kafka.net.broker_link import BrokerLink, Traffic, traffic
+from sparkmirror.kafka.retries import STARVED_AFTER_S, starved
 from sparkmirror.kafka.wire import error_codes
 from sparkmirror.kafka.wire.fetch import FetchedPartition, FetchPosition
 from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
@@ -38,7 +39,10 @@ class ReaderListener(Protocol):
         """Every partition of one response has been handed over."""
 
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        """The partition is retried with back-off; `fetched` means that it works again."""
+        """The partition is retried with back-off; `fetched` or `fetch_works` ends that."""
+
+    def fetch_works(self, partition: TopicPartition) -> None:
+        """The partition that failed is fetched again, and has nothing new."""
 
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         """The partition is paused until `advance` names an offset that exists."""
@@ -81,6 +85,7 @@ class BatchReader:
         self._followers: dict[TopicPartition, tuple[int, float]] = {}
         self._paused: set[TopicPartition] = set()
         self._failures: dict[TopicPartition, int] = {}
+        """Partitions that failed and do not work yet, with how often a broker refused them."""
         self._housekeeping: asyncio.TimerHandle | None = None
         self._stopped = False
         self.fetches = 0
@@ -173,7 +178,7 @@ class BatchReader:
         error = error_codes.error_for(
             code, f"{partition} on {self._settings.connection.cluster}", needed=needed
         )
-        self._listener.fetch_failed(partition, error)
+        self._fail(partition, error)
         self._view.refresh()
 
     def _pause_unrouted(self, partition: TopicPartition) -> None:
@@ -213,7 +218,7 @@ class BatchReader:
     def _cluster_failed(self, error: SparkmirrorError) -> None:
         for partition in self._offsets:
             if partition not in self._home:
-                self._listener.fetch_failed(partition, error)
+                self._fail(partition, error)
 
     # requests and responses
 
@@ -225,9 +230,7 @@ class BatchReader:
     def link_lost(self, link: BrokerLink, error: SparkmirrorError) -> None:
         connection = self._connection_of[link]
         connection.lost()
-        for partition, home in self._home.items():
-            if home is connection:
-                self._listener.fetch_failed(partition, error)
+        self._fail_all(connection, error)
         self._view.refresh()
 
     def link_received(self, link: BrokerLink, frame: memoryview) -> None:
@@ -242,11 +245,20 @@ class BatchReader:
         for fetched in response.partitions:
             if self._home.get(fetched.partition) is connection:
                 self._take(fetched)
+        if self._failures:
+            self._end_failures(connection, {fetched.partition for fetched in response.partitions})
         self._listener.response_taken()
-        if response.throttle_s > 0:
-            self._loop.call_later(response.throttle_s, self._fetch, connection)
-        else:
-            self._fetch(connection)
+        self._fetch(connection)
+
+    def throttle_ended(self, link: BrokerLink) -> None:
+        self._fetch(self._connection_of[link])
+
+    def _end_failures(self, connection: FetchConnection, named: Collection[TopicPartition]) -> None:
+        """Brokers report an error once, and nothing when it is over: that the response lacks it says so."""
+        for partition in [at for at in self._failures if at not in named and connection.answers(at)]:
+            if self._home.get(partition) is connection and partition not in self._paused:
+                del self._failures[partition]
+                self._listener.fetch_works(partition)
 
     def _fetch(self, connection: FetchConnection) -> None:
         if self._stopped or not connection.can_send:
@@ -300,8 +312,8 @@ class BatchReader:
         error = error_codes.error_for(
             code, f"Fetch of {partition} from {self._settings.connection.cluster}", needed=needed
         )
-        self._listener.fetch_failed(partition, error)
-        failures = self._failures[partition] = self._failures.get(partition, 0) + 1
+        self._fail(partition, error)
+        failures = self._failures[partition] = self._failures[partition] + 1
         if code in error_codes.LEADER_CHANGED:
             self._view.refresh()
         self._loop.call_later(self._backoff.delay_s(failures, random.random()), self._retry, partition)
@@ -320,3 +332,14 @@ class BatchReader:
         self._housekeeping = self._loop.call_later(_HOUSEKEEPING_S, self._housekeep)
         for connection in self._connections.values():
             connection.check_response(self._loop.time())
+            if connection.starving_s(self._loop.time()) > STARVED_AFTER_S:
+                self._fail_all(connection, starved(self._settings.connection.cluster))
+
+    def _fail_all(self, connection: FetchConnection, error: SparkmirrorError) -> None:
+        for partition, home in self._home.items():
+            if home is connection:
+                self._fail(partition, error)
+
+    def _fail(self, partition: TopicPartition, error: SparkmirrorError) -> None:
+        self._failures.setdefault(partition, 0)
+        self._listener.fetch_failed(partition, error)

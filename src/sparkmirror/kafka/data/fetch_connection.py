@@ -4,7 +4,7 @@ A broker checks every partition of a session at every Fetch, and handles no othe
 many quiet partitions the busy ones are fetched alone, and while a busy one is paused no Fetch waits for data.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -12,11 +12,18 @@ from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.net.broker_link import BrokerLink
 from sparkmirror.kafka.wire import fetch
-from sparkmirror.kafka.wire.fetch import FetchPosition, FetchResponse, FetchSession, decode_fetch_response
+from sparkmirror.kafka.wire.fetch import (
+    FetchedPartition,
+    FetchPosition,
+    FetchResponse,
+    FetchSession,
+    decode_fetch_response,
+)
 
 _MANY_QUIET = 100
 _QUIET_POLL_S = 0.05
 """The longest time that the quiet partitions of a broker wait for its busy ones."""
+_THROTTLED_BYTES_MIN = 16 << 10
 _SHORT_PAUSE_S = 1.0
 """A busy partition that is paused for longer is not expected back any moment."""
 
@@ -39,6 +46,11 @@ class FetchConnection:
         self._asked_all_at = 0.0
         self._asks_all = True
         """Whether the request under way is the session's."""
+        self._moved: set[TopicPartition] | None = None
+        """Partitions that the last response does not speak of; None for all that it lacks."""
+        self._starving_since: float | None = None
+        self._bytes_max = self._last_bytes = settings.fetch_bytes_max
+        """The largest response to ask for, and the last with records. Quotas keep large ones back longer."""
 
     def negotiate(self, *, by_id: bool) -> None:
         """Begin a new session on a link that is open. Raises UnsupportedVersionError."""
@@ -47,6 +59,7 @@ class FetchConnection:
         self._session.reset()
         self._outdated.clear()
         self._busy.clear()
+        self._starving_since = None
 
     def lost(self) -> None:
         """The response to the request under way will never come."""
@@ -55,8 +68,7 @@ class FetchConnection:
     # partitions
 
     def want(self, partition: TopicPartition, position: FetchPosition) -> None:
-        self._session.want(partition, position)
-        if self._waiting_since is not None:
+        if self._session.want(partition, position) and self._waiting_since is not None:
             self._outdated.add(partition)
 
     def pause(self, partition: TopicPartition) -> None:
@@ -72,7 +84,7 @@ class FetchConnection:
 
     @property
     def can_send(self) -> bool:
-        return self._waiting_since is None and self.link.is_ready and bool(self._session)
+        return self._waiting_since is None and self.link.can_send and bool(self._session)
 
     def send(self, budget_bytes: int, now: float) -> float | None:
         """Ask for all partitions, or for the busy ones alone.
@@ -92,7 +104,7 @@ class FetchConnection:
             settings = self._at_once
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         self._waiting_since = now
-        arguments = settings, self._version, self._correlation_id, budget_bytes
+        arguments = settings, self._version, self._correlation_id, min(budget_bytes, self._bytes_max)
         if self._asks_all:
             self._asked_all_at = now
             self.link.send(self._session.request(*arguments))
@@ -101,29 +113,49 @@ class FetchConnection:
         return None
 
     def received(self, frame: memoryview, now: float) -> tuple[FetchResponse, float | None]:
-        """The response, without partitions that moved meanwhile, and how long it took.
+        """The response, without records of partitions that moved meanwhile, and how long it took.
 
         After an error of the session the next request begins another one. Raises DisconnectedError.
         """
         response = decode_fetch_response(frame, self._version, self._correlation_id, self._session.topics)
         took_s = None if self._waiting_since is None else now - self._waiting_since
-        self._waiting_since = None
+        self._waiting_since, self._moved = None, None
+        self.link.throttle(response.throttle_s)
         if response.error:
             self._session.reset()
             return response, took_s
         if self._asks_all:
             self._session.accept(response.session_id)
-        self._mark_busy([each.partition for each in response.partitions if len(each.records)], now)
         outdated, self._outdated = self._outdated, set()
+        if response.throttle_s > 0 and not response.partitions:
+            self._starving_since = self._starving_since or now
+            self._bytes_max = max(_THROTTLED_BYTES_MIN, min(self._bytes_max, self._last_bytes) // 2)
+            return response, took_s
+        self._starving_since = None
+        self._bytes_max = min(self._bytes_max * 9 // 8, self._settings.fetch_bytes_max)
+        with_records = [each.partition for each in response.partitions if len(each.records)]
+        self._last_bytes = len(frame) if with_records else self._last_bytes
+        self._mark_busy(with_records, now)
+        if self._asks_all:
+            self._moved = outdated
         if outdated:
-            current = [each for each in response.partitions if each.partition not in outdated]
-            response = response._replace(partitions=current)
+            response = response._replace(partitions=list(_current(response.partitions, outdated)))
         return response, took_s
+
+    def answers(self, partition: TopicPartition) -> bool:
+        """Tell whether a partition that the last response lacks has no error and no news (KIP-227)."""
+        return self._moved is not None and partition in self._session and partition not in self._moved
+
+    def starving_s(self, now: float) -> float:
+        """Tell for how long every response has been empty, and had a throttle time (KIP-219)."""
+        return 0.0 if self._starving_since is None else now - self._starving_since
 
     def check_response(self, now: float) -> None:
         """Drop the connection to a broker that accepts a request and never responds."""
         timeout_s = self._settings.connection.request_timeout_s + self._settings.fetch_wait_max_s
-        if self._waiting_since is not None and now - self._waiting_since > timeout_s:
+        if self._waiting_since is None:
+            return
+        if now - self.link.waiting_since(self._waiting_since) > timeout_s:
             address = f"{self.link.broker.host}:{self.link.broker.port}"
             self.link.drop(DisconnectedError(f"{address} left a Fetch unanswered for {timeout_s:g} s"))
 
@@ -135,3 +167,14 @@ class FetchConnection:
     def _paused(self, now: float) -> list[TopicPartition]:
         """Busy ones that are expected back any moment."""
         return [p for p, at in self._busy.items() if p not in self._session and now - at < _SHORT_PAUSE_S]
+
+
+def _current(
+    fetched: Iterable[FetchedPartition], outdated: Collection[TopicPartition]
+) -> Iterator[FetchedPartition]:
+    """Leave out errors and records of what moved; the ends of logs hold, and a session names them once."""
+    for each in fetched:
+        if each.partition not in outdated:
+            yield each
+        elif not each.error and each.diverged_at is None and each.preferred_read_replica < 0:
+            yield each._replace(records=memoryview(b""))

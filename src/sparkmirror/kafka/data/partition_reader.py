@@ -11,7 +11,7 @@ from typing import NamedTuple
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.metadata import NO_EPOCH, Metadata
@@ -53,6 +53,8 @@ class PartitionReader:
         self._timeout_s = settings.connection.request_timeout_s
         self._cluster = Cluster(settings.connection, metadata)
         self._network = network_of(settings.connection)
+        self._throttled_s = 0.0
+        """The longest throttle time of the last answers, which may lack partitions then."""
 
     def partitions(self, topic: str) -> Sequence[TopicPartition]:
         """The topic's partitions, none for a topic that doesn't exist. Raises KafkaError."""
@@ -63,21 +65,27 @@ class PartitionReader:
     ) -> list[FetchedPartition]:
         """The batches from these offsets on: those that are there, else those that arrive within `wait_s`.
 
-        A partition's error is 0 or OFFSET_OUT_OF_RANGE. Where the record before was read in the leader epoch
-        `read_epoch`, the response says if the log has diverged since.
+        Has each partition, with or without batches: where a quota keeps an answer back, it is asked for again
+        after the throttle time. A partition's error is 0 or OFFSET_OUT_OF_RANGE. Where the record before was
+        read in the leader epoch `read_epoch`, the response says if the log has diverged since.
 
         Retries what may pass until the request's time-out has passed; raises at once when no broker responds.
         Raises KafkaError.
         """
         retries = Retries(self._settings.connection, self._network.time() + wait_s + self._timeout_s)
-        while True:
-            fetched = self._cluster.ask_leaders(
-                offsets, lambda connection, led: self._exchange(connection, led, offsets, wait_s, read_epoch)
+        found: dict[TopicPartition, FetchedPartition] = {}
+        while left := [partition for partition in offsets if partition not in found]:
+            self._throttled_s = 0.0
+            answers = self._cluster.ask_leaders(
+                left, lambda connection, led: self._exchange(connection, led, offsets, wait_s, read_epoch)
             )
-            errors = [found for found in fetched.values() if isinstance(found, SparkmirrorError)]
-            if not errors:
-                return [found for found in fetched.values() if isinstance(found, FetchedPartition)]
-            retries.wait(min(errors, key=lambda error: error.retriable))
+            errors = [answer for answer in answers.values() if isinstance(answer, SparkmirrorError)]
+            found |= {at: answer for at, answer in answers.items() if isinstance(answer, FetchedPartition)}
+            if errors:
+                retries.wait(min(errors, key=lambda error: error.retriable))
+            elif self._throttled_s > 0:
+                retries.throttled(self._throttled_s)
+        return list(found.values())
 
     def starts(
         self, partitions: Collection[TopicPartition]
@@ -110,9 +118,15 @@ class PartitionReader:
         request = encode_fetch_request(wanted, settings, version, correlation_id, bytes_max)
         frame = connection.ask(request, "Fetch", wait_s + self._timeout_s)
         response = decode_fetch_response(frame, version, correlation_id)
+        connection.throttle(response.throttle_s)
         if response.error:
             raise self._cluster.error(response.error, f"Fetch from {connection.address}")
-        return {found.partition: self._checked(found) for found in response.partitions}
+        found = {each.partition: self._checked(each) for each in response.partitions}
+        if response.throttle_s > 0:
+            self._throttled_s = max(self._throttled_s, response.throttle_s)
+            return found
+        lacking = DisconnectedError(f"{connection.address} sent a Fetch response that lacks partitions")
+        return {**dict.fromkeys(led, lacking), **found}
 
     def _checked(self, fetched: FetchedPartition) -> FetchedPartition | SparkmirrorError:
         if fetched.error in (0, OFFSET_OUT_OF_RANGE):

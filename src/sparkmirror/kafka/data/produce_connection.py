@@ -40,19 +40,16 @@ class ProduceConnection:
         self.link = link
         self.requests: deque[ProduceRequest] = deque()
         self.ready: dict[PartitionQueue, None] = {}
-        self.throttled = False
+        self._was_throttled = False
+        """Whether the last response had a throttle time: then one request at a time is enough."""
         wait_max_s = None if waits_for_followers else _FOLLOWERS_WAIT_MAX_S
         self._settings = replace(settings, followers_wait_max_s=wait_max_s)
         self._version = 0
 
     @property
     def can_send(self) -> bool:
-        return bool(
-            self.ready
-            and self.link.is_ready
-            and not self.throttled
-            and len(self.requests) < self._settings.in_flight_max
-        )
+        in_flight_max = 1 if self._was_throttled else self._settings.in_flight_max
+        return bool(self.ready) and self.link.can_send and len(self.requests) < in_flight_max
 
     def negotiate(self, *, by_id: bool, transactional: bool) -> None:
         """Choose the version of Produce, `by_id` if topics have ids. Raises UnsupportedVersionError."""
@@ -115,6 +112,8 @@ class ProduceConnection:
         # Only a response that can be decoded ends its request: else the connection fails, and all that wait.
         oldest = self.requests[0]
         response = decode_produce_response(frame, oldest.version, oldest.correlation_id, oldest.topics)
+        self.link.throttle(response.throttle_s)
+        self._was_throttled = response.throttle_s > 0
         return self.requests.popleft(), response
 
     def take_requests(self) -> deque[ProduceRequest]:
@@ -125,7 +124,7 @@ class ProduceConnection:
     def check_response(self, now: float) -> None:
         """Drop the connection to a broker that accepts a request and never responds."""
         timeout_s = self._settings.connection.request_timeout_s
-        if self.requests and now - self.requests[0].sent_at > timeout_s:
+        if self.requests and now - self.link.waiting_since(self.requests[0].sent_at) > timeout_s:
             self.link.drop(
                 DisconnectedError(f"{self._address} left a Produce unanswered for {timeout_s:g} s")
             )

@@ -137,15 +137,10 @@ class Sender:
                 self._take(queue, produced, took_s)
         for queue in request.queues.values():
             self._fail(queue, DisconnectedError(f"the broker's response lacks {queue.partition}"))
-        if response.throttle_s > 0:
-            connection.throttled = True
-            self._loop.call_later(response.throttle_s, self._throttle_ended, connection)
-        else:
-            self._send(connection)
-
-    def _throttle_ended(self, connection: ProduceConnection) -> None:
-        connection.throttled = False
         self._send(connection)
+
+    def throttle_ended(self, link: BrokerLink) -> None:
+        self._send(self.connections.of_link(link))
 
     def _send(self, connection: ProduceConnection) -> None:
         transaction = self._transaction

@@ -58,7 +58,6 @@ def consumer_members(
     """Members of groups of the new protocol; a KafkaError for others. Raises KafkaError."""
 
     def decode(reader: Reader, _version: int) -> Members:
-        reader.int32()  # throttle time
         return dict(_group(reader, cluster) for _ in range(reader.array_size()))
 
     body = array_size(len(groups), compact=True) + b"".join(string(group, compact=True) for group in groups)

@@ -7,6 +7,7 @@ import asyncio
 import random
 import threading
 from collections.abc import Iterable, Sequence
+from math import inf
 from typing import NamedTuple, Protocol
 
 from sparkmirror.domain.backoff import Backoff
@@ -28,11 +29,12 @@ _LENGTH_BYTES = 4
 
 
 class Traffic(NamedTuple):
-    """Bytes of some links, and how many of these are connected now."""
+    """Bytes of some links, how many of these are connected now, and for how long they were throttled."""
 
     bytes_in: int
     bytes_out: int
     connections: int
+    throttled_s: float
 
 
 def traffic(links: Iterable["BrokerLink"]) -> Traffic:
@@ -41,6 +43,7 @@ def traffic(links: Iterable["BrokerLink"]) -> Traffic:
         sum(link.bytes_in for link in every),
         sum(link.bytes_out for link in every),
         sum(link.is_ready for link in every),
+        sum(link.throttled_s for link in every),
     )
 
 
@@ -51,6 +54,9 @@ class LinkOwner(Protocol):
         """The connection is open; `link.version_of` may be called."""
 
     def link_received(self, link: "BrokerLink", frame: memoryview) -> None: ...
+
+    def throttle_ended(self, link: "BrokerLink") -> None:
+        """The broker reads requests again; see `BrokerLink.throttle`."""
 
     def link_lost(self, link: "BrokerLink", error: SparkmirrorError) -> None:
         """The connection broke or failed to open, and is retried. Pending requests get no response."""
@@ -77,10 +83,46 @@ class BrokerLink:
         self._handing_over = threading.Lock()
         self.bytes_in = self.bytes_out = 0
         """Of all its connections, without what TLS adds."""
+        self._throttle_s = 0.0
+        self._throttled_until = -inf
+        self._throttle: asyncio.TimerHandle | None = None
 
     @property
     def is_ready(self) -> bool:
         return self._channel is not None
+
+    @property
+    def can_send(self) -> bool:
+        """Tell whether the broker reads what is sent: it is connected, and not throttled."""
+        return self.is_ready and self._throttle is None
+
+    def throttle(self, throttle_s: float) -> None:
+        """Note the throttle time of a response: the broker reads nothing until it is over (KIP-219).
+
+        `throttle_ended` follows, unless the connection breaks before.
+        """
+        if throttle_s <= 0 or not self.is_ready:
+            return
+        now = self._loop.time()
+        until = max(self._throttled_until, now + throttle_s)
+        self._throttle_s += until - max(self._throttled_until, now)
+        self._throttled_until = until
+        if self._throttle is not None:
+            self._throttle.cancel()
+        self._throttle = self._loop.call_at(self._throttled_until, self._end_throttle)
+
+    @property
+    def throttled_s(self) -> float:
+        """Return for how long it has been throttled, over all its connections."""
+        return self._throttle_s - max(0.0, self._throttled_until - self._loop.time())
+
+    def waiting_since(self, sent_at: float) -> float:
+        """Return from when on a response is awaited: under a throttle the request has not been read yet."""
+        return max(sent_at, self._throttled_until)
+
+    def _end_throttle(self) -> None:
+        self._throttle = None
+        self._owner.throttle_ended(self)
 
     def start(self) -> None:
         self._loop.create_task(self._connect())
@@ -134,6 +176,7 @@ class BrokerLink:
         self._loop.add_reader(self._channel.fileno(), self._on_readable)
         if connection.login is not None:
             self._renewal = LinkRenewal(connection, self._loop, self._transmit, self.drop)
+        self.throttle(connection.throttled_s)
         self._owner.link_ready(self)
 
     def _open(self) -> None:
@@ -205,5 +248,9 @@ class BrokerLink:
             self._channel.close()
         if self._renewal is not None:
             self._renewal.end()
-        self._channel = self._connection = self._renewal = None
+        if self._throttle is not None:
+            self._throttle.cancel()
+        self._throttle_s = self.throttled_s
+        self._channel = self._connection = self._renewal = self._throttle = None
+        self._throttled_until = -inf
         self._writing = False

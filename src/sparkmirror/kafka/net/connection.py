@@ -52,6 +52,8 @@ class Connection:
         """How long the session of the last login lasts; None without an end."""
         self._is_proven = False
         """Whether the broker has responded to anything but ApiVersions and logins."""
+        self._throttled_until = -math.inf
+        """Until then the broker has muted the connection, by the network's clock."""
 
     @classmethod
     def open(cls, host: str, port: int, settings: ConnectionSettings) -> "Connection":
@@ -106,6 +108,26 @@ class Connection:
         version = self.version_of(request.API_KEY, request.name, request.min_version, high)
         return self._exchange(request, response_class, version, timeout_s)
 
+    def throttle(self, throttle_s: float) -> None:
+        """Note the throttle time of a response: the broker reads nothing until it is over (KIP-219).
+
+        The next request waits for that, and its time-out begins then.
+        """
+        if throttle_s > 0:
+            self._throttled_until = max(self._throttled_until, self._now() + throttle_s)
+
+    @property
+    def throttled_s(self) -> float:
+        """Return for how long the broker still reads nothing."""
+        return max(0.0, self._throttled_until - self._now())
+
+    def _now(self) -> float:
+        return 0.0 if self._settings is None else network_of(self._settings).time()
+
+    def _await_throttle_end(self) -> None:
+        while self._settings is not None and (throttled_s := self.throttled_s) > 0:
+            network_of(self._settings).sleep(throttled_s)
+
     def send_all(
         self, requests: Sequence[Any], response_class: Any, *, timeout_s: float, version_max: int = 99
     ) -> Callable[[], list[Any]]:
@@ -122,6 +144,7 @@ class Connection:
             )
             expected.append((self.next_correlation_id(), version))
             frames.append(self._encode(request, version, expected[-1][0]))
+        self._await_throttle_end()
         self._transport.set_timeout(timeout_s)
         self._channel.send(frames)
 
@@ -132,6 +155,7 @@ class Connection:
                 for frame in islice(self._channel.receive(), len(requests) - len(responses)):
                     correlation_id, version = expected[len(responses)]
                     responses.append(self._decode(frame, response_class, version))
+                    self._transport.set_timeout(timeout_s + self.throttled_s)
                     if responses[-1].header.correlation_id != correlation_id:
                         raise DisconnectedError(f"{self.address} answered {requests[0].name} out of order")
             self._is_proven = True
@@ -153,6 +177,7 @@ class Connection:
         return response
 
     def _ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
+        self._await_throttle_end()
         self._transport.set_timeout(timeout_s)
         self._channel.send(frame)
         for received in self._channel.receive():
@@ -235,8 +260,10 @@ class Connection:
 
     def _decode(self, frame: memoryview, response_class: Any, version: int) -> Any:
         try:
-            return without_nulls(response_class.decode(frame, version=version, header=True), version)
+            response = without_nulls(response_class.decode(frame, version=version, header=True), version)
         except (*UNREADABLE, TypeError) as error:
             raise DisconnectedError(
                 f"{self.address} sent what is no {response_class.__name__}; is this a Kafka port?"
             ) from error
+        self.throttle((getattr(response, "throttle_time_ms", 0) or 0) / 1000)
+        return response

@@ -41,6 +41,7 @@ class InterruptibleConnection(Connection):
         return self.into_channel().fileno()
 
     def _ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
+        self._await_throttle_end()
         deadline = self._network.time() + timeout_s
         channel = self.into_channel()
         self.is_busy = True
@@ -54,6 +55,11 @@ class InterruptibleConnection(Connection):
                 raise DisconnectedError(f"{self.address} did not answer {name} within {timeout_s:.1f} s")
             self._pause(channel.fileno(), left_s)
             channel.flush()
+
+    def _await_throttle_end(self) -> None:
+        while (throttled_s := self.throttled_s) > 0:
+            self._pause(self.fileno(), throttled_s)
+            self.check_idle()
 
     def check_idle(self) -> None:
         """Raise DisconnectedError if anything can be read without a request, usually the stream's end."""

@@ -114,14 +114,17 @@ class FetchSession:
     def __contains__(self, partition: TopicPartition) -> bool:
         return partition in self._wanted
 
-    def want(self, partition: TopicPartition, position: FetchPosition) -> None:
+    def want(self, partition: TopicPartition, position: FetchPosition) -> bool:
+        """Whether that changes anything."""
         before = self._wanted.get(partition)
-        if before != position:
-            if before is not None and before.topic_id != position.topic_id:
-                self._forgotten.add((partition, before.topic_id))
-            self._wanted[partition] = position
-            self._changed.add(partition)
-            self.topics[position.topic_id] = partition.topic
+        if before == position:
+            return False
+        if before is not None and before.topic_id != position.topic_id:
+            self._forgotten.add((partition, before.topic_id))
+        self._wanted[partition] = position
+        self._changed.add(partition)
+        self.topics[position.topic_id] = partition.topic
+        return True
 
     def drop(self, partition: TopicPartition) -> None:
         position = self._wanted.pop(partition, None)

@@ -33,8 +33,8 @@ def call(
 ) -> _Decoded:
     """The decoded response; both functions get the version.
 
-    `decode` reads from behind the response's header. Raises UnsupportedVersionError, and DisconnectedError
-    also for a response that can't be decoded.
+    `decode` reads from behind the response's header and throttle time. Raises UnsupportedVersionError, and
+    DisconnectedError also for a response that can't be decoded.
     """
     version = connection.version_of(api.key, api.name, api.low, api.high)
     flexible = version >= api.flexible_from
@@ -47,6 +47,7 @@ def call(
         if reader.int32() != correlation_id:
             raise DisconnectedError(f"{connection.address} responded to {api.name} out of order")
         reader.skip_tags()
+        connection.throttle(reader.int32() / 1000)
         return decode(reader, version)
     except UNREADABLE as error:
         raise DisconnectedError(f"{connection.address} sent what is no response to {api.name}") from error

@@ -36,10 +36,13 @@ class ReaderWorld:
         self.partitions = [TopicPartition(TOPIC, at) for at in range(partitions)]
         self.read: dict[TopicPartition, list[int]] = {partition: [] for partition in self.partitions}
         self.errors: list[SparkmirrorError] = []
+        self.works: list[TopicPartition] = []
+        self.failing: set[TopicPartition] = set()
         self.out_of_range: list[TopicPartition] = []
         self.diverged: list[tuple[TopicPartition, int, int]] = []
         self.recreated: list[TopicPartition] = []
         self.budget = 1 << 20
+        self.value_bytes = 0
         settings = ConsumerSettings(run.connection(self.source), partition_fetch_bytes_max=bytes_max)
         self.reader = BatchReader(settings, run.loop, self)
 
@@ -51,7 +54,10 @@ class ReaderWorld:
         log = self.source.log(partition)
         for count in batches:
             now_ms = int(time.time() * 1000)
-            records = [Rec(at, now_ms, b"key", b"%d" % (log.end + at)) for at in range(count)]
+            records = [
+                Rec(at, now_ms, b"key", (b"%d" % (log.end + at)).rjust(self.value_bytes, b"0"))
+                for at in range(count)
+            ]
             log.append(bytes(encode(records)), self.source.now_ms())
         self.source.changed()
 
@@ -63,6 +69,7 @@ class ReaderWorld:
 
     def fetched(self, partition: FetchedPartition) -> None:
         at = partition.partition
+        self.failing.discard(at)
         for batch in iterate_batches(partition.records):
             self.read[at] += [int(record.value or b"-1") for record in decode(batch.data)]
             self.reader.advance(at, batch.header.last_offset + 1)
@@ -70,8 +77,12 @@ class ReaderWorld:
     def response_taken(self) -> None: ...
 
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        del partition
+        self.failing.add(partition)
         self.errors.append(error)
+
+    def fetch_works(self, partition: TopicPartition) -> None:
+        self.works.append(partition)
+        self.failing.discard(partition)
 
     def offset_out_of_range(self, partition: TopicPartition) -> None:
         self.out_of_range.append(partition)
@@ -223,19 +234,75 @@ def test_no_fetch_is_sent_without_a_budget(world: ReaderWorld) -> None:
     world.assert_reads(FIRST, [0, 1, 2])
 
 
-def test_a_throttled_reader_waits_before_its_next_fetch(world: ReaderWorld) -> None:
+def test_a_reader_keeps_to_a_quota_and_takes_no_error() -> None:
+    """Its responses are empty while they would exceed the quota, the first of a session too (KIP-219)."""
+    with client_run() as run:
+        world = ReaderWorld(run, brokers=1)
+        world.source.quotas.set(consumer=12_000.0)
+        world.value_bytes = 4_000
+        world.write(FIRST, *[1] * 60)
+        world.write(SECOND, *[1] * 60)
+        world.start()
+        began = run.time.time()
+        world.assert_reads(FIRST, list(range(60)), 60.0)
+        world.assert_reads(SECOND, list(range(60)), 60.0)
+        elapsed_s = run.time.time() - began
+        assert world.source.quotas.consumer.bytes / elapsed_s >= 0.95 * 12_000.0
+        assert world.reader.traffic.throttled_s > elapsed_s / 2
+        assert not world.errors
+        run.call(world.reader.stop)
+
+
+def test_a_reader_whose_quota_lets_nothing_through_says_so_until_it_does(world: ReaderWorld) -> None:
+    world.source.quotas.set(consumer=10.0)
+    world.write(FIRST, 100)
+    world.start()
+    world.run.run_for(100.0)
+    assert not world.errors
+    assert world.run.run_until(lambda: bool(world.errors), AFTER_TIMEOUT_S)
+    assert "source-0:9092,source-1:9092 throttles: a quota" in str(world.errors[0])
+    assert world.errors[0].retriable
+    world.source.quotas.set()
+    world.assert_reads(FIRST, list(range(100)), AFTER_TIMEOUT_S)
+    assert world.run.run_until(lambda: not world.failing)
+
+
+def test_no_request_times_out_behind_a_muted_connection(world: ReaderWorld) -> None:
     world.start()
     world.write(FIRST, 1)
     world.assert_reads(FIRST, [0])
-    world.source.throttle_ms = 10_000
+    world.source.quotas.requests_s = 100.0
     world.write(FIRST, 1)
-    world.assert_reads(FIRST, [0, 1])
-    world.source.throttle_ms = 0
-    world.write(FIRST, 1)
-    world.run.run_for(9.0)
-    assert world.read[FIRST] == [0, 1]
-    world.assert_reads(FIRST, [0, 1, 2])
+    world.run.run_for(1.0)
+    world.source.quotas.requests_s = 0.0
+    world.run.run_for(95.0)
+    assert world.read[FIRST] == [0]
+    world.assert_reads(FIRST, [0, 1], 10.0)
     assert not world.errors
+
+
+@pytest.mark.parametrize("fault", ["lost", "moved", "restarted"])
+def test_an_error_of_a_quiet_partition_ends_although_no_record_comes(world: ReaderWorld, fault: str) -> None:
+    """A session reports an error once, and nothing when it is over (KIP-227)."""
+    world.start()
+    world.run.run_for(1.0)
+    broker = world.source.broker(world.source.log(FIRST).leader or 0)
+    if fault == "lost":
+        world.run.network.disconnect()
+    elif fault == "moved":
+        world.source.log(FIRST).lead(world.source.log(FIRST).leader)
+        world.source.changed()
+    else:
+        world.source.stop(broker)
+        world.run.network.disconnect(broker)
+        world.run.run_for(3.0)
+        world.source.restart(broker)
+        world.source.log(FIRST).lead(broker.node_id)
+        world.source.changed()
+    assert world.run.run_until(lambda: FIRST in world.failing, AFTER_TIMEOUT_S)
+    assert world.run.run_until(lambda: not world.failing, AFTER_TIMEOUT_S), world.failing
+    world.write(FIRST, 1)
+    world.assert_reads(FIRST, [0])
 
 
 def test_a_busy_partition_among_many_quiet_ones_is_fetched_alone_and_they_are_read_too() -> None:

@@ -289,12 +289,38 @@ def test_a_recreated_topic_is_reported_and_nothing_sent_until_begin(world: Write
 
 
 def test_a_throttled_writer_waits_before_its_next_produce(world: WriterWorld) -> None:
-    world.target.throttle_ms = 10_000
     world.append(FIRST, batch(0, 1))
     world.assert_acknowledges(FIRST, 1)
-    world.target.throttle_ms = 0
+    world.target.quotas.requests_s = 10.0
     world.append(FIRST, batch(1, 1))
-    world.run.run_for(9.0)
-    assert world.written(FIRST) == [0]
     world.assert_acknowledges(FIRST, 2)
+    world.target.quotas.requests_s = 0.0
+    world.append(FIRST, batch(2, 1))
+    world.run.run_for(9.0)
+    assert world.written(FIRST) == [0, 1]
+    world.assert_acknowledges(FIRST, 3)
+    assert not world.errors
+
+
+def test_no_request_behind_a_throttled_one_times_out(world: WriterWorld) -> None:
+    """Several are in flight when the first response has a throttle time longer than the time-out."""
+    world.append(FIRST, batch(0, 1))
+    world.assert_acknowledges(FIRST, 1)
+    world.target.quotas.requests_s = 40.0
+    for at in range(1, 6):
+        world.append(FIRST, batch(at, 1))
+    world.run.run_for(150.0)
+    world.assert_acknowledges(FIRST, 6, 50.0)
+    assert world.run.faults.requests[API_KEY] == 6
+    assert not world.errors
+
+
+def test_a_writer_keeps_to_a_quota(world: WriterWorld) -> None:
+    world.target.quotas.set(producer=400.0)
+    began = world.run.time.time()
+    for at in range(100):
+        world.append(FIRST, batch(at, 1))
+    world.assert_acknowledges(FIRST, 100, 600.0)
+    elapsed_s = world.run.time.time() - began
+    assert world.target.quotas.producer.bytes / elapsed_s >= 0.95 * 400.0
     assert not world.errors

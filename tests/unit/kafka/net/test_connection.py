@@ -7,6 +7,7 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.net.connection import Connection
 from tests.memory.client_run import ClientRun, client_run
 from tests.memory.network import Fate
@@ -35,3 +36,18 @@ def test_connection_that_could_not_be_negotiated_is_closed(run: ClientRun) -> No
     with pytest.raises(DisconnectedError, match="closed the connection"):
         Connection.open(*settings.bootstrap_servers[0], settings)
     Connection.open(*settings.bootstrap_servers[0], settings).close()
+
+
+def test_a_request_behind_a_throttled_response_waits_and_does_not_time_out(run: ClientRun) -> None:
+    """The broker has muted the connection for longer than a request may take (KIP-219)."""
+    cluster = run.cluster("busy")
+    settings = replace(run.connection(cluster), request_timeout_s=5.0)
+    connection = Connection.open(*settings.bootstrap_servers[0], settings)
+    cluster.quotas.requests_s = 60.0
+    request_metadata(connection, [], 5.0)
+    cluster.quotas.requests_s = 0.0
+    assert 59.0 < connection.throttled_s <= 60.0
+    began = run.time.time()
+    request_metadata(connection, [], 5.0)
+    assert 59.0 < run.time.time() - began < 61.0
+    connection.close()
