@@ -8,6 +8,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.spark.session import Session, default_master
 from tests.spark.running_job import PASSWORD, JobTestbed, own_jvm
+from tests.support.waiting import patience
 
 
 @pytest.fixture(scope="session")
@@ -21,7 +22,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
         "no Python daemon ran"
     )
     started.close()
-    _, left = psutil.wait_procs(processes, timeout=5)
+    _, left = psutil.wait_procs(processes, timeout=5 * patience())
     assert not left, f"Session.close left {left}"
     assert not started.is_alive
     assert "WARN" in log.read_text(), "Spark's noise has gone elsewhere"

@@ -12,7 +12,7 @@ import pyspark
 
 from sparkmirror.clusters.processes import start_process
 from sparkmirror.java.find_java import find_java
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 _HOME: Final = Path(pyspark.__file__).parent
 _DEPLOY: Final = "org.apache.spark.deploy"
@@ -106,7 +106,7 @@ def standalone_cluster(
     finally:
         processes = [process for worker in cluster.workers for process in worker.processes()]
         cluster.close()
-        _, left = psutil.wait_procs(processes, timeout=10)
+        _, left = psutil.wait_procs(processes, timeout=10 * patience())
     assert not left, f"outlived their Spark worker: {left}"
 
 

@@ -13,7 +13,7 @@ from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.spark.executors import JobStatus
 from sparkmirror.storage.progress import JobEpoch, PartitionState
 from tests.spark.running_job import PARTITIONS, WAIT_S, JobTestbed, RunningJob
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 
 def await_running(running: RunningJob) -> None:
@@ -98,6 +98,6 @@ def test_cancelled_job_ends_its_workers_after_they_store_positions(testbed: JobT
     assert len(workers) == PARTITIONS
     running.job.cancel()
     assert running.outcomes() == ()
-    _, left = psutil.wait_procs(workers, timeout=4)
+    _, left = psutil.wait_procs(workers, timeout=4 * patience())
     assert not left
     assert testbed.stored("Cancelled") == [end - 1 for end in testbed.ends("Cancelled")]

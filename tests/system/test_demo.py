@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,11 +50,12 @@ def demo(out: Path, duration_s: int) -> Iterator[Demo]:
 
 
 def await_text(running: Demo, text: str, timeout_s: float) -> None:
-    deadline = time.monotonic() + timeout_s
-    while text not in running.out.read_text():
-        assert running.process.poll() is None, running.out.read_text()
-        assert time.monotonic() < deadline, running.out.read_text()
-        time.sleep(0.1)
+    def is_there() -> bool:
+        found = text in running.out.read_text()
+        assert found or running.process.poll() is None, running.out.read_text()
+        return found
+
+    await_value(is_there, timeout_s, running.out.read_text)
 
 
 def test_demo_mirrors_every_record_and_exits_with_0(tmp_path: Path) -> None:
