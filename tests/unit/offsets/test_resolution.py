@@ -70,6 +70,15 @@ def test_equal_batches_are_compared_without_opening_them() -> None:
     assert resolve(gap, 105, source, target)[-1].last_upstream == 109
 
 
+def test_no_batch_behind_the_one_with_the_offset_is_read() -> None:
+    """Its fetch would take the place of records that the next look-up needs."""
+    records = [at(offset) for offset in range(6)]
+    source, target = iter(log(records, (2, 2))), iter(log(moved(records, 100), (2, 2)))
+    resolve(Gap(Known(0, 100), Known(5, 105)), 3, source, target)
+    assert [batch.header.base_offset for batch in source] == [4]
+    assert [batch.header.base_offset for batch in target] == [104]
+
+
 def test_resolution_ends_at_a_gap_in_the_target() -> None:
     records = [at(offset) for offset in range(100, 110)]
     target = [record for record in moved(records, 500) if record.offset != 505]

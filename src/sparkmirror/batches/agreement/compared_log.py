@@ -136,9 +136,16 @@ class ComparedLog:
         self.opened = Records(decompressed_bytes_max)
         self._popped: Sequence[FetchedBatch] = ()
         """Between `opened` and `batch`: they were too large to be opened with those before."""
-        self.batch: FetchedBatch | None = None
+        self._upcoming: FetchedBatch | None = None
+        self._is_read = False
+        """Whether `_upcoming` is the next batch. It is read when it is looked at: that may be a fetch."""
+
+    @property
+    def batch(self) -> FetchedBatch | None:
         """The next one that is not opened."""
-        self.pop_batch()
+        if not self._is_read:
+            self._upcoming, self._is_read = next(self._batches, None), True
+        return self._upcoming
 
     @property
     def next_offset(self) -> int:
@@ -159,7 +166,8 @@ class ComparedLog:
         return batch if batch is not None and is_next and self.span.holds(batch) else None
 
     def pop_batch(self) -> None:
-        self.batch = next(self._batches, None)
+        assert self._is_read
+        self._is_read = False
 
     def open(self, count: int, together: int = 0) -> int:
         """Open batches until so many records are in `opened`, or all; how many there are.
@@ -181,10 +189,10 @@ class ComparedLog:
         """Take at least one batch, and as many as hold so many records, within `_OPENED_BYTES_MAX`."""
         batches: list[FetchedBatch] = []
         size = 0
-        while self.batch is not None and count > 0 and size < _OPENED_BYTES_MAX:
-            batches.append(self.batch)
-            count -= self.batch.header.record_count
-            size += len(self.batch.data)
+        while count > 0 and size < _OPENED_BYTES_MAX and (batch := self.batch) is not None:
+            batches.append(batch)
+            count -= batch.header.record_count
+            size += len(batch.data)
             self.pop_batch()
         return batches
 
