@@ -12,8 +12,10 @@ import pytest
 from sparkmirror.cli.main import main
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import CLUSTER_NAME
 from sparkmirror.kafka.admin.admin import Admin
+from tests.contract.copying import Bench, ProgressReports, running
 from tests.support.broker_data import create_topic
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
@@ -24,6 +26,16 @@ HIDDEN: Final = "rights.hidden"
 REMOTE: Final = "rs.rights.seen"
 ANYBODY: Final = "User:ANONYMOUS"
 WAIT_S: Final = 20.0
+SEEN_IDS: Final = AclBinding(
+    ResourceType.TRANSACTIONAL_ID,
+    PatternType.PREFIXED,
+    "sparkmirror-",
+    ANYBODY,
+    "*",
+    AclOperation.DESCRIBE,
+    AclPermission.ALLOW,
+)
+"""Lets anybody see the transactional ids that fence attempts, and nobody use them."""
 
 
 def allow(
@@ -186,16 +198,7 @@ def test_plan_warns_of_transactional_ids_that_a_flow_may_not_use(
     file: Path, guarded_cluster: LocalCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Also if it may see them."""
-    seen = AclBinding(
-        ResourceType.TRANSACTIONAL_ID,
-        PatternType.PREFIXED,
-        "sparkmirror-",
-        ANYBODY,
-        "*",
-        AclOperation.DESCRIBE,
-        AclPermission.ALLOW,
-    )
-    with granted(guarded_cluster, [seen]):
+    with granted(guarded_cluster, [SEEN_IDS]):
         code = main(["plan", str(file), "-o", "json"])
         (flow,) = json.loads(capsys.readouterr().out)
     found = [each for each in flow["findings"] if "transactional id" in each["text"]]
@@ -203,3 +206,20 @@ def test_plan_warns_of_transactional_ids_that_a_flow_may_not_use(
     options = "--operation Write --transactional-id sparkmirror- --resource-pattern-type prefixed"
     assert found[0]["remedy"].endswith(options)
     assert "copies at least once" in found[0]["text"]
+
+
+def test_a_task_that_may_not_use_transactional_ids_copies_at_least_once_and_names_the_right(
+    guarded_cluster: LocalCluster,
+) -> None:
+    made = Bench(guarded_cluster, guarded_cluster)
+    made.create_state_topics()
+    topic = "rights.unfenced"
+    made.create(topic)
+    watch = ProgressReports(made)
+    with granted(guarded_cluster, [SEEN_IDS]), running(made.plan(TopicPartition(topic, 0))):
+        made.await_copied(topic, made.source_has(topic, 3))
+        report = watch.await_progress(topic, lambda report: report.position == 2)
+    watch.close()
+    assert report.incidents == {"unfenced": 1}
+    assert report.notice is not None
+    assert "needs WRITE on transactional ids that begin with sparkmirror-: kafka-acls.sh" in report.notice

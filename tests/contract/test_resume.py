@@ -7,6 +7,7 @@ import asyncio
 import re
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 
 import pytest
 
@@ -163,6 +164,27 @@ def test_target_that_lost_records_gets_new_records_without_duplicates(
     report = watch.await_progress(topic, lambda report: report.position == 7)
     assert "acknowledged up to 5: the target lost 5 records, or was recreated" in (report.notice or "")
     assert report.incidents == {"target-truncated": 1}
+
+
+def test_without_the_topic_of_attempts_records_behind_the_position_are_copied_again(
+    bench: Bench, watch: ProgressReports, topic: str
+) -> None:
+    """At least once, as Java MirrorMaker 2 does."""
+    plan = bench.plan(TopicPartition(topic, 0))
+    plan = replace(plan, state=replace(plan.state, attempts_topic=None))
+    for count in (5, 3):
+        known = stored(bench, topic) if bench.copied(topic) else None
+        with running(plan):
+            bench.await_copied(topic, bench.source_has(topic, count))
+    assert known is not None
+    assert known.offset == 4
+    store(bench, topic, known)
+    bench.source_has(topic, 2)
+    with running(plan):
+        bench.await_copied(topic, [*numbered(8), *numbered(5, 5)])
+        report = watch.await_progress(topic, lambda report: report.position == 9)
+    assert report.incidents == {"unfenced": 1}
+    assert stored(bench, topic).offset == 9
 
 
 def test_overlapping_attempts_copy_each_record_once(bench: Bench, topic: str) -> None:
