@@ -101,6 +101,10 @@ def next_writer(setting: Setting, writer: int) -> int:
 @step("T{0} claims an epoch")
 def claim(world: World, state: State, slot: int) -> State:
     task, coordinator = state.tasks[slot - 1], state.coordinator
+    if not world.rules.claims:
+        writer = (coordinator.writer // RADIX + 1) * RADIX + 1
+        begun = task._replace(phase=POSITION, writer=writer)
+        return with_task(state, slot, begun, coordinator=coordinator._replace(writer=writer))
     if coordinator.status == ONGOING:
         return state._replace(coordinator=aborted(coordinator))
     writer = next_writer(world.setting, coordinator.writer)
@@ -215,6 +219,11 @@ def look_up(world: World, state: State, slot: int) -> State:
 
 def _start(rules: Rules, state: State, task: Task, last: Record | None) -> Start:
     position, end = task.position, state.target.high_watermark
+    if not rules.claims and position is not None:
+        if rules.find is Find.BY_CONTENT:
+            return matched(state.source, state.target, end, position)
+        lost = ((TARGET_LOST, 0, position.offset),) if end < position.target_end else ()
+        return Start(position.offset, position.epoch, lost)
     if position is None or last is None:
         first = state.source.start
         return Start(first, NOTHING, ((NOT_DUE, 0, first),) if first else ())

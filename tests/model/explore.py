@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from tests.model.copy_protocol import CopyProtocol
 from tests.model.copying import finish
 from tests.model.endings import STEPS_TO_END_MAX, calmed, occurred, with_fresh_task
-from tests.model.properties import final_violation, violation
+from tests.model.properties import final_violation, repeating_violation, violation
 from tests.model.state import DEAD, DONE, Faults, State
 from tests.model.steps import Move, text_of
 
@@ -54,7 +54,7 @@ def breadth_first(protocol: CopyProtocol, start: State, *, states_max: int, ends
                 come_from[key] = hash(state), text_of(move)
                 following.append(after)
                 count = len(come_from)
-                text = judged(move, state, after, allowed)
+                text = judged(protocol, move, state, after, allowed)
                 found: Found | None = None if text is None else (text, ())
                 if found is None and ends_every and count % ends_every == 0:
                     found = run_to_end(protocol, after, allowed, random.Random(count))
@@ -82,7 +82,7 @@ def walks(protocol: CopyProtocol, start: State, seed: int, ends: int) -> Violati
                 break
             before, state = state, protocol.apply(state, move)
             trace.append(move)
-            found = judged(move, before, state, allowed)
+            found = judged(protocol, move, before, state, allowed)
             if found is not None:
                 return Violation(found, _texts(trace), start)
         ending = run_to_end(protocol, state, allowed, rng)
@@ -110,7 +110,7 @@ def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: rando
         move = rng.choice(moves)
         before, state = state, protocol.apply(state, move)
         trace.append(move)
-        found = judged(move, before, state, allowed)
+        found = judged(protocol, move, before, state, allowed)
         if found is not None:
             return found, _texts(trace)
         if state.tasks[-1].phase == DONE:
@@ -121,9 +121,12 @@ def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: rando
     return "it comes to no end", _texts(trace)
 
 
-def judged(move: Move, before: State, state: State, allowed: Faults) -> str | None:
+def judged(protocol: CopyProtocol, move: Move, before: State, state: State, allowed: Faults) -> str | None:
     """What the step from the state `before` has violated."""
-    if move[0] is finish and state.tasks[move[1][0] - 1].phase == DONE:
+    is_final = move[0] is finish and state.tasks[move[1][0] - 1].phase == DONE
+    if protocol.world.rules.repeats:
+        return repeating_violation(state, allowed, is_final=is_final)
+    if is_final:
         return final_violation(before, state, allowed)
     return violation(before, state, allowed)
 

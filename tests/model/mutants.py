@@ -8,6 +8,7 @@ from typing import Final
 from tests.model.rules import Fence, Find, Rules
 
 MUTANTS: Final[dict[str, Rules]] = {
+    "nothing claimed": Rules(claims=False),
     "no fence": Rules(fence=Fence.NONE),
     "fence after looking": Rules(fence=Fence.AFTER_LOOKING),
     "claims not recorded": Rules(records_claims=False),

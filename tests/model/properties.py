@@ -32,6 +32,12 @@ def final_violation(before: State, state: State, allowed: Faults) -> str | None:
     return violation(before, state, allowed) or _missing(state, allowed) or _silent_change_of_history(state)
 
 
+def repeating_violation(state: State, allowed: Faults, *, is_final: bool) -> str | None:
+    """Where records may come twice; `is_final` when a task has just finished."""
+    found = _number_with_two_meanings(state) or _position_ahead(state, allowed)
+    return found or (_missing(state, allowed) if is_final else None)
+
+
 def _number_with_two_meanings(state: State) -> str | None:
     meanings: dict[tuple[int, int], int] = {}
     for entry in state.target.log:

@@ -26,7 +26,7 @@ def replay(protocol: CopyProtocol, start: State, trace: Sequence[str]) -> Violat
         if move is None:
             return None
         before, state = state, protocol.apply(state, move)
-        found = judged(move, before, state, allowed)
+        found = judged(protocol, move, before, state, allowed)
         if found is not None:
             return Violation(found, tuple(trace[:count]), start)
     return None

@@ -19,6 +19,10 @@ class Find(Enum):
 
 
 class Rules(NamedTuple):
+    claims: bool = True
+    """Attempts claim an epoch. Else each begins at the stored position, under a producer id of its own."""
+    repeats: bool = False
+    """Records may come twice: at least once is promised, and the order of each attempt."""
     fence: Fence = Fence.BEFORE_LOOKING
     find: Find = Find.BY_ENDS
     records_claims: bool = True
@@ -64,4 +68,7 @@ class Setting(NamedTuple):
 
 
 IMPLEMENTED: Final = Rules()
+UNFENCED: Final = Rules(claims=False, repeats=True, looks_on_new_leaders=False)
+"""What is implemented for mirrors without the right to claim."""
+
 USUAL: Final = Setting()

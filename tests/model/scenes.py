@@ -67,8 +67,12 @@ SCOPES: Final[dict[str, Scene]] = {
 
 
 def walks_from(seed: int, rules: Rules, ends: int = ENDS) -> tuple[CopyProtocol, Violation | None]:
-    """So many walks with one beginning. Scenes take turns."""
-    scene = list(WALKS.values())[seed % len(WALKS)]
+    """So many walks with one beginning. Scenes take turns.
+
+    Without a fence two attempts may fill the place of what a target lost, and hide that: it loses nothing.
+    """
+    scenes = [each for each in WALKS.values() if not (rules.repeats and each.faults.truncate)]
+    scene = scenes[seed % len(scenes)]
     protocol = CopyProtocol(rules, scene.setting)
     return protocol, walks(protocol, scene.start, seed, ends)
 

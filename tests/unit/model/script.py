@@ -27,7 +27,7 @@ class Script:
             move = move_named(self.protocol, self.state, text)
             assert move is not None, f"not possible: {text}"
             before, self.state = self.state, self.protocol.apply(self.state, move)
-            found = judged(move, before, self.state, self.allowed)
+            found = judged(self.protocol, move, before, self.state, self.allowed)
             if found is not None:
                 raise ViolationError(found)
 

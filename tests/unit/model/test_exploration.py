@@ -9,7 +9,7 @@ from tests.model.copy_protocol import CopyProtocol
 from tests.model.explore import breadth_first
 from tests.model.mutants import MUTANTS
 from tests.model.replay import replay, shortened
-from tests.model.rules import Rules
+from tests.model.rules import UNFENCED, Find, Rules
 from tests.model.scenes import SCOPES, walks_from, walks_to_catch
 
 STATES: Final = 5_000
@@ -29,6 +29,20 @@ def test_no_state_of_a_small_scope_breaks_a_property(name: str) -> None:
 def test_random_walks_break_no_property() -> None:
     found = [(seed, violation) for seed in range(SEEDS) if (violation := walks_from(seed, Rules())[1])]
     assert not found, str(found[0])
+
+
+def test_without_claims_records_come_twice_and_none_is_skipped() -> None:
+    found = [(seed, violation) for seed in range(SEEDS) if (violation := walks_from(seed, UNFENCED)[1])]
+    assert not found, str(found[0])
+
+
+def test_without_claims_comparing_contents_skips_records() -> None:
+    rules = UNFENCED._replace(find=Find.BY_CONTENT)
+    walks = walks_to_catch(rules, 0, WALKS_OF_A_MUTANT)
+    assert walks is not None
+    _, found = walks_from(walks - 1, rules, 1)
+    assert found is not None
+    assert "is not on the target" in found.text
 
 
 @pytest.mark.parametrize("name", MUTANTS)
