@@ -30,9 +30,10 @@ from sparkmirror.copy.preserve.preserved_findings import (
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts, filler_end
 from sparkmirror.copy.preserve.preserved_tail import Bounds, Log, Tail, read_tails
 from sparkmirror.copy.resume.claims import claim_epochs
+from sparkmirror.copy.resume.topic_lookup import read_topics
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
-from sparkmirror.domain.ids import LogIdentity, TopicPartition, is_another
+from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     IncidentKind,
     OnDataLoss,
@@ -221,19 +222,17 @@ class PreservedEnds:
         if not plans:
             return {}
         sources, targets = [plan.source for plan in plans], [plan.target for plan in plans]
-        consumer, target = self.plan.consumer, self._target
-        source_topics = read_metadata(consumer.connection, {plan.source.topic for plan in plans})
-        target_topics = read_metadata(target.connection, {plan.target_topic for plan in plans})
+        target, topics = self._target, read_topics(self.plan, plans)
         claims = claim_epochs(self.plan, sources)
         migrations = self._migrations()
         refusals = promoted(migrations.promotions, sources)
         self.cycles.record(claim.id for claim in claims.values() if isinstance(claim, ProducerId))
-        uncommitted = ConsumerSettings(consumer.connection)
+        uncommitted = ConsumerSettings(self.plan.consumer.connection)
         bounds = [
-            list_offsets(uncommitted, sources, EARLIEST, source_topics),
-            list_offsets(uncommitted, sources, LATEST, source_topics),
-            list_offsets(target, targets, EARLIEST, target_topics),
-            list_offsets(target, targets, LATEST, target_topics),
+            list_offsets(uncommitted, sources, EARLIEST, topics.source),
+            list_offsets(uncommitted, sources, LATEST, topics.source),
+            list_offsets(target, targets, EARLIEST, topics.target),
+            list_offsets(target, targets, LATEST, topics.target),
         ]
         found: dict[TopicPartition, Found | SparkmirrorError] = {}
         for plan in plans:
@@ -241,10 +240,7 @@ class PreservedEnds:
             offsets = [each[plan.source if at < 2 else plan.target] for at, each in enumerate(bounds)]
             results = (refusals.get(plan.source), claim, *offsets)
             error = next((each for each in results if isinstance(each, SparkmirrorError)), None)
-            logs = LogIdentity(
-                source_id=source_topics.topic_ids.get(plan.source.topic, b""),
-                target_id=target_topics.topic_ids.get(plan.target_topic, b""),
-            )
+            logs = topics.logs[plan.source]
             if error is not None:
                 found[plan.source] = error
             else:

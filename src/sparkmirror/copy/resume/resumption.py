@@ -22,7 +22,6 @@ from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.preserve.preserved_resume import PreservedEnds, Translated
 from sparkmirror.copy.resume.claims import Claimed, Claims, Unfenced
-from sparkmirror.copy.resume.first_offsets import first_offsets
 from sparkmirror.copy.resume.last_copied import LogEnd, TargetLogs
 from sparkmirror.copy.resume.succession import (
     ClaimResults,
@@ -32,6 +31,7 @@ from sparkmirror.copy.resume.succession import (
     is_used,
     newest_word,
 )
+from sparkmirror.copy.resume.topic_lookup import Topics, first_offsets, read_topics
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import (
     AuthorizationError,
@@ -54,8 +54,6 @@ from sparkmirror.domain.incidents import (
     target_recreated,
     target_truncated,
 )
-from sparkmirror.kafka.admin.metadata import Metadata
-from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
 from sparkmirror.kafka.transactions.transaction_runs import new_producer_id
 from sparkmirror.storage.attempts import Attempt
@@ -128,24 +126,16 @@ class Resumption:
         """The starts of partitions whose offsets are not preserved. Raises KafkaError when none can start."""
         reasons = dict(reasons)
         plans = [plan for plan in self.plan.partitions if plan.source in reasons]
-        source = read_metadata(self.plan.consumer.connection, {plan.source.topic for plan in plans})
-        target = read_metadata(self.plan.producer.connection, {plan.target_topic for plan in plans})
-        logs = {
-            plan.source: LogIdentity(
-                source_id=source.topic_ids.get(plan.source.topic, b""),
-                target_id=target.topic_ids.get(plan.target_topic, b""),
-            )
-            for plan in plans
-        }
-        for at, known in logs.items():
+        topics = read_topics(self.plan, plans)
+        for at, known in topics.logs.items():
             reasons[at] = _unsettled_by(reasons[at], known)
         claims = self.succession.claim(plans, reasons)
         reasons.update(self.succession.read_again(reasons, claims))
-        found = self._look_up(plans, reasons, logs, claims, (source, target))
+        found = self._look_up(plans, reasons, claims, topics)
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_producers(
             found,
-            {source: _read_logs(reasons[source], logs[source]) for source in found},
+            {source: _read_logs(reasons[source], topics.logs[source]) for source in found},
             self.succession.states(reasons, claims),
         )
         self.succession.record(starts, claims)
@@ -161,17 +151,15 @@ class Resumption:
         self,
         plans: Sequence[CopyPartition],
         reasons: _Reasons,
-        logs: Mapping[TopicPartition, LogIdentity],
         claims: ClaimResults,
-        metadata: tuple[Metadata, Metadata],
+        topics: Topics,
     ) -> Mapping[TopicPartition, Found | SparkmirrorError]:
-        """Find where each continues. `metadata` is the source's and the target's."""
-        source, target = metadata
-        target_settings = ConsumerSettings(self.plan.producer.connection)
-        ends = list_offsets(target_settings, [plan.target for plan in plans], LATEST, target)
-        firsts = first_offsets(self.plan, reasons, logs, source)
+        """Find where each continues."""
+        target = ConsumerSettings(self.plan.producer.connection)
+        ends = list_offsets(target, [plan.target for plan in plans], LATEST, topics.target)
+        firsts = first_offsets(self.plan, reasons, topics)
         found: dict[TopicPartition, Found | SparkmirrorError] = {}
-        with closing(self.succession.logs(reasons, claims, ends, target)) as target_logs:
+        with closing(self.succession.logs(reasons, claims, ends, topics.target)) as target_logs:
             for plan in plans:
                 end, first, claim = ends[plan.target], firsts.get(plan.source), claims.get(plan.source)
                 if isinstance(claim, SparkmirrorError):
@@ -182,7 +170,7 @@ class Resumption:
                     found[plan.source] = first
                 else:
                     marker = claim.marker if isinstance(claim, Claimed) else None
-                    now = _Now(logs[plan.source], first, LogEnd(end, marker), target_logs)
+                    now = _Now(topics.logs[plan.source], first, LogEnd(end, marker), target_logs)
                     found[plan.source] = self._found(plan, reasons[plan.source], now, claim)
         return found
 

@@ -1,27 +1,49 @@
-"""Looks up the offsets where partitions start that do not start at their position."""
+"""Looks up the topics of both clusters, and where partitions start that do not start at their position."""
 
 from collections.abc import Collection, Mapping
+from typing import NamedTuple
 
-from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.partition_events import ResumeReason
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition, is_another
 from sparkmirror.domain.incidents import OnTopicRecreated
 from sparkmirror.kafka.admin.metadata import Metadata
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 
 
-def first_offsets(
-    plan: TaskPlan,
-    reasons: Mapping[TopicPartition, ResumeReason],
-    logs: Mapping[TopicPartition, LogIdentity],
-    metadata: Metadata,
-) -> Mapping[TopicPartition, int | SparkmirrorError]:
-    """The first offset of each source partition that does not start at its position. Blocks.
+class Topics(NamedTuple):
+    """The metadata of both clusters, and the identity of each source partition's logs, as they are now."""
 
-    `logs` are those that are there now, `metadata` is the source's. Raises KafkaError.
+    source: Metadata
+    target: Metadata
+    logs: Mapping[TopicPartition, LogIdentity]
+
+
+def read_topics(plan: TaskPlan, partitions: Collection[CopyPartition]) -> Topics:
+    """Read the topics of these partitions of the plan. Blocks. Raises KafkaError."""
+    source = read_metadata(plan.consumer.connection, {each.source.topic for each in partitions})
+    target = read_metadata(plan.producer.connection, {each.target_topic for each in partitions})
+    logs = {
+        each.source: LogIdentity(
+            source_id=source.topic_ids.get(each.source.topic, b""),
+            target_id=target.topic_ids.get(each.target_topic, b""),
+        )
+        for each in partitions
+    }
+    return Topics(source, target, logs)
+
+
+def first_offsets(
+    plan: TaskPlan, reasons: Mapping[TopicPartition, ResumeReason], topics: Topics
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """Find the first offset of each source partition that does not start at its position.
+
+    Blocks. Raises KafkaError.
     """
+    logs = topics.logs
     restarts = plan.settings.reactions.on_topic_recreated is OnTopicRecreated.RESTART
     reset: list[TopicPartition] = []
     recreated: list[TopicPartition] = []
@@ -35,8 +57,8 @@ def first_offsets(
             recreated.append(source)
         elif reason.position is None or reason.is_gone:
             reset.append(source)
-    at_start = list_offsets(plan.consumer, recreated, EARLIEST, metadata)
-    return {**_reset_offsets(plan.consumer, reset, metadata), **at_start}
+    at_start = list_offsets(plan.consumer, recreated, EARLIEST, topics.source)
+    return {**_reset_offsets(plan.consumer, reset, topics.source), **at_start}
 
 
 def _reset_offsets(
