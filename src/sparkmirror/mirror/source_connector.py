@@ -250,8 +250,7 @@ class SourceConnector:
         if topics is not self._topics or made or self._append_time.is_due:
             target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S) if made else topics.target
             self._copy = copy_partitions(self._settings, topics.source, target, topics.pairs)
-            if self._running and self._copy.waiting and self._topic_sync.awaits_what_it_made:
-                # A broker lists thousands of new topics gradually: start one copy job for all of them.
+            if self._running and self._copy.waiting and self._topic_sync.awaits_more(time.monotonic()):
                 self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
                 return
             self._wanted = self._append_time.noted(self._copy.ready)

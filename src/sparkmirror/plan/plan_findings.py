@@ -6,13 +6,14 @@ from typing import Final
 from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.quantities import some_of
-from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED, UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause
+from sparkmirror.setup.topic_plan import throttled_creation
 
 TOO_MANY_REPLICAS: Final = "too many replicas"
 BAD_NAME: Final = BlockKind.NAME.value
@@ -21,6 +22,7 @@ MERGED: Final = BlockKind.MERGED.value
 SAME_CLUSTER: Final = "same cluster"
 STRANGER: Final = "topic of others"
 REFUSED: Final = "refused"
+THROTTLED: Final = "throttled"
 UNREADABLE: Final = "unreadable"
 UNKNOWN_CONFIG: Final = "unknown config"
 MISSING_TOPIC: Final = "missing topic"
@@ -202,7 +204,10 @@ def _missing_topics(survey: FlowSurvey) -> Iterator[Finding]:
 
 def _refused(survey: FlowSurvey, kinds: Collection[str]) -> Iterator[Finding]:
     """Refusals that no other finding explains: by policies, quotas, values that brokers don't take."""
+    throttled = [refusal for refusal in survey.refusals if refusal.error.code == THROTTLING_QUOTA_EXCEEDED]
     for cluster, need, name, error in survey.refusals:
+        if error.code == THROTTLING_QUOTA_EXCEEDED:
+            continue
         if isinstance(error, AuthorizationError):
             side, right = survey.side(cluster), need.of(name)
             if not side.lacks(right):  # or it has been said
@@ -211,6 +216,9 @@ def _refused(survey: FlowSurvey, kinds: Collection[str]) -> Iterator[Finding]:
             error.code == _INVALID_TOPIC and COLLIDING in kinds
         ):
             yield Finding(REFUSED, Severity.BLOCKS, name, str(error))
+    for cluster in sorted({refusal.cluster for refusal in throttled}):
+        names = [refusal.name for refusal in throttled if refusal.cluster == cluster]
+        yield Finding(THROTTLED, Severity.NOTE, some_of(names), throttled_creation(cluster))
 
 
 def _lost_records(survey: FlowSurvey) -> Iterator[Finding]:

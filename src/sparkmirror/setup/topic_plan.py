@@ -10,7 +10,7 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass
 
 from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.topics import ConfigEntry
 from sparkmirror.policies.config_filter import creation_configs
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes, preserves_offsets
@@ -208,4 +208,12 @@ def _new_topic(
         replication_factor=settings.replication_factor,
         configs=tuple(config for config in configs if config[0] not in unknown),
         unknown=unknown,
+    )
+
+
+def throttled_creation(cluster: Alias) -> str:
+    """Say that a quota lets topics and partitions be created one by one (KIP-599)."""
+    return (
+        f"{cluster} throttles the creation of topics (controller_mutation_rate): it takes longer, "
+        "and they are copied as they come"
     )

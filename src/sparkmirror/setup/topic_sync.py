@@ -8,6 +8,7 @@ from typing import Final
 
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.topics import TopicCreation, TopicListing
+from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.policies.admin_writes import Results
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
@@ -22,10 +23,13 @@ from sparkmirror.setup.topic_plan import (
     TopicPlan,
     missing_topics,
     plan_topics,
+    throttled_creation,
 )
 
 _RETRY_S: Final = 30.0
 """The delay before failed changes are retried while nothing changes."""
+_THROTTLED_RETRY_S: Final = 2.0
+_TOGETHER_S: Final = 10.0
 _NEVER: Final = float("inf")
 _SHOWN_AFTER_S: Final = 60.0
 """After this time brokers list new topics: the log of each new partition takes some milliseconds."""
@@ -87,12 +91,14 @@ class TopicSync:
         self._retry_at = _NEVER
         self._made: dict[str, int] = {}
         self._made_until = 0.0
+        self._awaiting_since: float | None = None
         self._problems = LogOnce(log)
+        self._throttled = LogOnce(log, logging.INFO)
         self._held = LogOnce(log)
         self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "similar problems of %d more topics")
 
     def plan(self) -> Topics:
-        """Reads only; the same object as before while there is nothing new. Raises KafkaError."""
+        """Read only; the same object as before while there is nothing new. Raises KafkaError."""
         source, target = self._admins.source.listing(), self._admins.target.listing()
         deletes = _NO_DELETES if self._deletes is None else self._deletes.plan(source, target)
         sight = _Sight(source, target, deletes)
@@ -126,13 +132,17 @@ class TopicSync:
         self._tell_made("grew", [topic for topic in made if topic in grown])
         self._held.log(() if plan.held is None else (f"no topic is deleted on the target: {plan.held}",))
         blocked = [] if self._planned is None else blocked_lines(self._planned[1].selected)
+        throttled = {name for name, error in results.items() if _is_throttled(error)}
         self._problems.log(sorted([*plan.warnings, *blocked, *_failures(plan, results)]))
+        self._throttled.log([throttled_creation(self._settings.flow.target)] if throttled else [])
         self._notes.log(sorted(map(str, plan.notes)))
         self._applied = plan
         if made:
             self._made |= made
             self._made_until = time.monotonic() + _SHOWN_AFTER_S
-        if len(made) < len(changes) or not self._is_all_readable:
+        if throttled:
+            self._retry_at = time.monotonic() + _THROTTLED_RETRY_S
+        elif len(made) < len(changes) or not self._is_all_readable:
             self._retry_at = time.monotonic() + _RETRY_S
         else:
             self._retry_at = self._made_until if made else _NEVER
@@ -143,10 +153,19 @@ class TopicSync:
         """Whether something of the last plan could not be done."""
         return bool(self._problems)
 
-    @property
-    def awaits_what_it_made(self) -> bool:
-        """Whether the target did not list all of it yet when it was asked last."""
-        return bool(self._made)
+    def awaits_more(self, now: float) -> bool:
+        """Tell whether a copy job is to wait for more topics than the target lists.
+
+        A broker lists thousands of new topics gradually, and one copy job is for all of them. A quota may let
+        them through one by one, for hours: every `_TOGETHER_S` copying begins with those that are there.
+        """
+        if not (self._made or self._throttled):
+            self._awaiting_since = None
+        elif self._awaiting_since is None:
+            self._awaiting_since = now
+        elif now - self._awaiting_since >= _TOGETHER_S:
+            self._awaiting_since = None
+        return self._awaiting_since is not None
 
     def close(self) -> None:
         if self._deletes is not None:
@@ -214,8 +233,12 @@ def _is_done(error: KafkaError | None) -> bool:
     return error is None or isinstance(error, TopicExistsError)
 
 
+def _is_throttled(error: KafkaError | None) -> bool:
+    return error is not None and error.code == THROTTLING_QUOTA_EXCEEDED
+
+
 def _failures(plan: TopicPlan, results: Results) -> Iterable[str]:
     waiting = {topic.name: f"; {topic.waiting} of {topic.source} wait for it" for topic in plan.grows}
     for name, error in results.items():
-        if not _is_done(error):
+        if not _is_done(error) and not _is_throttled(error):
             yield f"{error}{waiting.get(name, '')}"

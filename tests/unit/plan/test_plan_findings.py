@@ -222,6 +222,16 @@ def test_refusals_of_brokers_are_reported_once(survey: FlowSurvey) -> None:
     )
 
 
+def test_a_quota_that_delays_the_creation_of_topics_blocks_nothing(survey: FlowSurvey) -> None:
+    refusals = [
+        Refusal(Alias("target"), Need.CREATE_TOPIC, f"t{at}", KafkaError("THROTTLING_QUOTA_EXCEEDED", 89))
+        for at in range(194)
+    ]
+    found = only(findings(replace(survey, refusals=refusals)))
+    assert summary(found) == ("throttled", Severity.NOTE, "t0, t1, t2, t3, t4 and 189 more")
+    assert "controller_mutation_rate" in found.text
+
+
 def test_positions_that_lead_nowhere(survey: FlowSurvey) -> None:
     partition = TopicPartition("orders", 2)
     lost = only(findings(replace(survey, lost={partition: 1200})))

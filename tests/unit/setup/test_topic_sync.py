@@ -8,14 +8,14 @@ from typing import cast
 import pytest
 
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.domain.ids import Alias, ConnectorName
 from sparkmirror.domain.topics import ListedTopic, TopicCreation, TopicListing
 from sparkmirror.kafka.admin.admin import TopicConfigs
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.admin_writes import Results
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.topic_plan import GrowTopic, TopicPlan
+from sparkmirror.setup.topic_plan import GrowTopic, TopicPlan, throttled_creation
 from sparkmirror.setup.topic_sync import TopicSync
 
 
@@ -25,6 +25,7 @@ class Side:
 
     topics: TopicListing
     refused: set[str] = field(default_factory=set)
+    code: int = 0
     secret: set[str] = field(default_factory=set)
     asked: list[str] = field(default_factory=list)
 
@@ -48,7 +49,9 @@ class Side:
 
     def _results(self, names: Sequence[str]) -> Results:
         self.asked += names
-        return {name: KafkaError(f"not {name}") if name in self.refused else None for name in names}
+        return {
+            name: KafkaError(f"not {name}", self.code) if name in self.refused else None for name in names
+        }
 
 
 @dataclass
@@ -124,10 +127,10 @@ def test_what_was_made_is_not_made_again_while_brokers_do_not_list_it(sync: Topi
     sides.target.topics = listing(source__orders=3, source__one=1)
     planned = sync.plan()
     assert (planned.plan, planned.target) == (TopicPlan(), {"source.orders": 3, "source.one": 1})
-    assert sync.awaits_what_it_made
+    assert sync.awaits_more(0.0)
     sides.target.topics = listing(source__orders=3, source__one=1, source__two=2)
     assert sync.plan().plan == TopicPlan()
-    assert not sync.awaits_what_it_made
+    assert not sync.awaits_more(1.0)
     # The first tells which configs there are.
     assert sides.target.asked == ["source.orders", "source.one", "source.two"]
 
@@ -140,3 +143,26 @@ def test_a_topic_whose_configs_are_secret_keeps_no_other_back(
     assert sync.apply(sync.plan().plan) == {"source.payments": 1}
     assert caplog.messages == ["salaries is secret"]
     assert sync.has_problems
+
+
+def test_topics_that_a_quota_lets_through_one_by_one_are_copied_as_they_come(
+    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One reason is one line, and no problem; copying begins every ten seconds with those that are there."""
+    caplog.set_level(logging.INFO)
+    names = [f"t{number:03}" for number in range(200)]
+    sides.source.topics = listing(**dict.fromkeys(names, 2))
+    sides.target.topics = listing(source__t000=2)
+    sides.target.refused, sides.target.code = {f"source.{name}" for name in names[2:]}, 89
+    assert sync.apply(sync.plan().plan) == {"source.t001": 2}
+    assert throttled_creation(Alias("target")) in caplog.messages
+    assert len(caplog.messages) == 2
+    assert not sync.has_problems
+    sides.target.topics = listing(source__t000=2, source__t001=2)
+    sides.target.refused = {f"source.{name}" for name in names[3:]}
+    assert sync.apply(sync.plan().plan) == {"source.t002": 2}
+    waits = [sync.awaits_more(float(now)) for now in range(24)]
+    assert [now for now, wait in enumerate(waits) if not wait] == [10, 21]
+    sides.target.topics = listing(**{f"source__{name}": 2 for name in names})
+    assert sync.apply(sync.plan().plan) == {}
+    assert not sync.awaits_more(24.0)
