@@ -360,6 +360,7 @@ def test_a_file_and_a_url_give_the_same_words_and_exit_codes(
 
         await_value(same, WAIT_S, lambda: f"{told(str(mirror.file))}\n{told(url_of(mirror))}")
 
+    mirror.configure(properties(sides, 100 * RECORD_BYTES))
     await_same([0, 0, 0, 2])
     small = {"max.message.bytes": "200"}
     create_topic(sides.target.bootstrap_servers, f"{ALIAS}.{REFUSED}", config=small)
