@@ -68,9 +68,9 @@ def mirror(sides: Sides, tmp_path_factory: pytest.TempPathFactory) -> Iterator[M
     append(sides.source, SLOW, [(b"key", b"v" * RECORD_BYTES)] * 50, partition=0, settings=one_a_batch)
     commit(sides, TopicPartition(QUICK, 1), 60)
     folder = tmp_path_factory.mktemp("metered") / "mirror"
-    # The first fetch is sent at once; the next one would be throttled for minutes.
+    # A fetch of two records every 40 s: there is lag for a quarter of an hour, and no stall.
     served = ("--metrics-port", "127.0.0.1:0", "--http", "127.0.0.1:0")
-    with running_mirror(folder, properties(sides, RECORD_BYTES // 100), *served) as it:
+    with running_mirror(folder, properties(sides, RECORD_BYTES // 20), *served) as it:
         yield it
         it.stop()
 

@@ -1,7 +1,7 @@
 """Detects partitions that stall without an error, and tasks that do not report their partitions."""
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
@@ -29,11 +29,17 @@ class StalledPartitions:
         self._unchanged_since: dict[_Key, tuple[int | None, float]] = {}
         self._reported: set[_Key] = set()
 
-    def check(self, reports: Collection[PartitionProgress], now: float) -> Iterator[Stall]:
-        """`now` is any clock's seconds."""
+    def check(
+        self,
+        reports: Collection[PartitionProgress],
+        now: float,
+        unchanged_s: Callable[[PartitionProgress], float] = lambda _: 0.0,
+    ) -> Iterator[Stall]:
+        """`now` is any clock's seconds. `unchanged_s` tells for how long a first report is known to hold."""
         for report in reports:
             key = report.connector, report.source
-            position, since = self._unchanged_since.setdefault(key, (report.position, now))
+            known = self._unchanged_since.get(key) or (report.position, now - unchanged_s(report))
+            position, since = self._unchanged_since[key] = known
             is_waiting = bool(report.lag) and report.error is None
             if not is_waiting or position != report.position:
                 self._unchanged_since[key] = (report.position, now)

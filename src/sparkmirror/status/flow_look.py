@@ -47,6 +47,12 @@ class FlowLook:
         """Returns what this mirror's tasks report; nothing once it was stopped: another may run instead."""
         return {} if self.is_stopped else self.reports
 
+    def unchanged_s(self, report: PartitionProgress, now: float) -> float:
+        """Return for how long its task has had the same lag, as far as that is reported; `now` in epoch s."""
+        own = self.reported.get(report.source)
+        is_same = own is not None and bool(own.lag) and own.position == report.position
+        return max(0.0, now - own.updated_at) if own is not None and is_same else 0.0
+
     @property
     def is_running(self) -> bool | None:
         """Is None where nothing shows it: no change was reported just now, and no heartbeats are emitted.

@@ -88,7 +88,8 @@ class FlowWatch:
         self._meter.take(reports, None if flow.is_stopped else flow.job, now)
         after_s = STALLED_AFTER_S if flow.reported else _STALLED_AFTER_S
         stalled = self._stalled.setdefault(after_s, StalledPartitions(after_s))
-        self._meter.take_stalls(stalled.check(reports, now))
+        at = time.time()
+        self._meter.take_stalls(stalled.check(reports, now, lambda it: flow.unchanged_s(it, at)))
         self._last = _LastLook(now, flow, (tuple(each.source for each in reports),))
 
     def look_at_groups(self) -> None:

@@ -38,6 +38,15 @@ def test_a_stall_and_its_end_are_reported_once() -> None:
     assert stalls(watch, STALLED_AFTER_S + 4, moved) == []
 
 
+def test_who_looks_late_knows_for_how_long_a_report_holds() -> None:
+    watch = StalledPartitions()
+    assert list(watch.check([WAITING], 5.0, lambda _: STALLED_AFTER_S)) == [Stall(WAITING, STALLED_AFTER_S)]
+    assert list(watch.check([replace(WAITING, position=42)], 6.0, lambda _: 99.0)) == [
+        Stall(replace(WAITING, position=42), None)
+    ]
+    assert list(StalledPartitions().check([replace(WAITING, lag=0)], 5.0, lambda _: 99.0)) == []
+
+
 @pytest.mark.parametrize(
     "report",
     [replace(WAITING, lag=0), replace(WAITING, lag=None), replace(WAITING, error="the target is full")],

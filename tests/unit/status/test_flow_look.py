@@ -41,6 +41,16 @@ def test_reports_of_a_mirror_that_was_stopped_count_no_more() -> None:
     assert replace(reporting, job=STOPPED).reported == {}
 
 
+def test_a_lag_has_held_since_its_task_reported_it_and_no_other_position() -> None:
+    own = replace(IDLE, position=41, lag=7, updated_at=1000.0)
+    look = replace(WELL, reports={own.source: own})
+    assert look.unchanged_s(replace(own, lag=9), 1070.0) == 70.0
+    assert look.unchanged_s(replace(own, position=42), 1070.0) == 0.0
+    assert FlowLook([]).unchanged_s(own, 1070.0) == 0.0, "as Java's"
+    idle = replace(WELL, reports={own.source: replace(own, lag=0)})
+    assert idle.unchanged_s(own, 1070.0) == 0.0, "its records are new"
+
+
 def test_either_sign_of_life_is_enough() -> None:
     assert replace(WELL, heartbeat_age_s=None).is_running
     assert replace(WELL, report_age_s=None).is_running, "as Java's"

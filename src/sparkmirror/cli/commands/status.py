@@ -39,7 +39,7 @@ states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   paused           its connector is paused or stopped
   caught up        everything that is older than 5 s is on the target
   promoted         applications write the topics on the target
-Of a file, `stalled` and `falling behind` need --watch, which looks more than once.
+Of a file, `falling behind`, and of Java's mirror `stalled`, need --watch, which looks more than once.
 
 examples:
   sparkmirror status mm2.properties
