@@ -19,6 +19,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from sparkmirror.kafka.wire.error_codes import (
     FENCED_LEADER_EPOCH,
+    INVALID_REPLICATION_FACTOR,
     LEADER_NOT_AVAILABLE,
     NONE,
     NOT_LEADER_OR_FOLLOWER,
@@ -220,6 +221,8 @@ def create(exchange: "Exchange") -> Any:
         error = TOPIC_ALREADY_EXISTS if asked.name in cluster.topics else NONE
         if not _NAME.fullmatch(asked.name):
             error = _INVALID_TOPIC
+        elif asked.replication_factor > len(cluster.live):
+            error = INVALID_REPLICATION_FACTOR
         if error == NONE and not exchange.request.validate_only:
             config = {entry.name: entry.value for entry in asked.configs or ()}
             cluster.create(asked.name, max(asked.num_partitions, 1), config)

@@ -71,6 +71,10 @@ class CopyLoop:
         """Keep to these from now on; any thread may call it."""
         self._loop.call_soon_threadsafe(self.pipeline.change_limits, limits)
 
+    def forget_stored(self) -> None:
+        """Write all positions and reports again: their topics were lost. Any thread may call it."""
+        self._loop.call_soon_threadsafe(self._state.forget_stored)
+
     def _on_bug(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")
         self._bug = self._bug or (error if isinstance(error, BaseException) else RuntimeError(str(context)))

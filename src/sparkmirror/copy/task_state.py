@@ -5,6 +5,7 @@ transactions `transaction_cycle` writes positions, and offset syncs wait until t
 """
 
 import logging
+import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -18,6 +19,7 @@ from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
 from sparkmirror.copy.partition_events import FetchFailed
+from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.topic_log import TopicWriter
@@ -35,6 +37,10 @@ _STARTING = frozenset({Phase.RESOLVING, Phase.RETRYING})
 
 _LOAD_INTERVAL_S = 10.0
 """The interval while nothing is copied; else a task's load is written with its partitions' progress."""
+
+_SYNCS_TIMEOUT_S = 5.0
+_DISPENSABLE = Backoff(1.0, 30.0)
+"""Between writes of what may be missing: positions and reports must not wait for it."""
 
 _SYNCS_KEPT = 4
 """The number of a partition's newest syncs that are kept while they can't be written."""
@@ -65,23 +71,30 @@ def report_failure(plan: TaskPlan, error: str) -> None:
 class _Recorder:
     """Writes one kind of record; consecutive failures are logged once."""
 
-    def __init__(self, what: str, writer: TopicWriter, topic: str) -> None:
+    def __init__(self, what: str, writer: TopicWriter, topic: str, timeout_s: float | None = None) -> None:
+        """A write ends within `timeout_s`, and is tried less and less often; None for what can't wait."""
         self._what = what
         self._writer = writer
         self._topic = topic
-        self._failing = False
+        self._timeout_s = timeout_s
+        self._failures = 0
+        self._paused_until = -inf
 
     def write(self, records: Iterable[LogRecord]) -> bool:
-        try:
-            self._writer.write(self._topic, records)
-        except SparkmirrorError as error:
-            if not self._failing:
-                _log.warning("%s can't be written: %s; retrying", self._what, error)
-            self._failing = True
+        if time.monotonic() < self._paused_until:
             return False
-        if self._failing:
+        try:
+            self._writer.write(self._topic, records, timeout_s=self._timeout_s)
+        except SparkmirrorError as error:
+            if not self._failures:
+                _log.warning("%s can't be written: %s; retrying", self._what, error)
+            self._failures += 1
+            if self._timeout_s is not None:
+                self._paused_until = time.monotonic() + _DISPENSABLE.delay_s(self._failures, random.random())
+            return False
+        if self._failures:
             _log.info("%s are written again", self._what)
-        self._failing = False
+        self._failures = 0
         return True
 
     def close(self) -> None:
@@ -115,6 +128,11 @@ class TaskState:
         stored = self._read_positions([partition.source for partition in self._plan.partitions])
         self._stored.update(stored)
         return stored
+
+    def forget_stored(self) -> None:
+        """Let everything be written again."""
+        self._stored = {}
+        self._reported = {}
 
     def _read_positions(self, partitions: Collection[TopicPartition]) -> Mapping[TopicPartition, Position]:
         plan = self._plan
@@ -246,9 +264,9 @@ class TaskState:
             if are_stored:
                 self._commit_ms = (time.monotonic() - began) * 1000
                 self._stored.update(positions)
-        self._write_syncs(syncs)
         if progress and self._progress.write(report.to_record() for report in progress.values()):
             self._reported.update((report.source, mark) for mark, report in progress.items())
+        self._write_syncs(syncs)
 
     def _report_load(self, load: TaskLoad) -> None:
         plan = self._plan
@@ -350,4 +368,8 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> Partitio
 
 
 def _sync_recorder(plan: OffsetSyncPlan | None) -> _Recorder | None:
-    return None if plan is None else _Recorder("offset syncs", TopicWriter(plan.connection), plan.topic)
+    return (
+        None
+        if plan is None
+        else _Recorder("offset syncs", TopicWriter(plan.connection), plan.topic, _SYNCS_TIMEOUT_S)
+    )

@@ -144,10 +144,13 @@ def source_recreated(position: int, first: int) -> Incident:
 
 
 def target_recreated(position: int) -> Incident:
+    """`position` is the next upstream offset to copy: what is before it is not in the new topic."""
+    without = f", without what was copied before ({position} records at most)" if position else ""
     return Incident(
         IncidentKind.TARGET_RECREATED,
         "the target topic was deleted and created again; going on into the new one from offset "
-        f"{position} of the source",
+        f"{position} of the source{without}",
+        position,
     )
 
 

@@ -3,6 +3,7 @@
 import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
@@ -14,6 +15,7 @@ from sparkmirror.groups.group_looks import GroupLooks
 from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
+from sparkmirror.groups.target_logs import TargetLogs
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.groups.consumer_groups import Groups, Offsets, offsets_at
 from sparkmirror.kafka.wire.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
@@ -27,6 +29,7 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.settings.checkpoint import (
     MirrorCheckpointSettings,
+    counterpart,
     counterparts,
     is_followed,
     named_groups,
@@ -36,10 +39,7 @@ from sparkmirror.settings.configured import ConfiguredCheckpoint, FlowWorker
 from sparkmirror.settings.internal_topics import checkpoints_topic
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
-from sparkmirror.storage.topic_creation import (
-    OwnTopicCreation,
-    creating_again,
-)
+from sparkmirror.storage.own_topics import OwnTopics, watching
 
 _FIRST_EMISSION_S = 5.0
 """The first syncs are written by then, and a new mirror should not wait for a whole interval."""
@@ -70,9 +70,9 @@ class CheckpointConnector:
             names_show_origin=names_show_origin(connector.settings.policy, settings.flow.source),
         )
         self._book = CheckpointBook()
-        self._topic = OwnTopicCreation(
-            checkpoints_topic(self._flow, connector), connector.target_admin, connector.admin_plugins
-        )
+        own = checkpoints_topic(self._flow, connector)
+        self._topics = OwnTopics([own], connector.target_admin, connector.admin_plugins, self._log)
+        self._target_logs = TargetLogs(connector.target_admin)
         self._knows_own_checkpoints = True
         self._are_groups_known = False
         self._source: Groups | None = None
@@ -94,21 +94,26 @@ class CheckpointConnector:
         """The groups that are followed; None before they were listed. Safe in any thread."""
         return tuple(self._groups) if self._are_groups_known else None
 
+    @property
+    def trouble(self) -> str | None:
+        """Why its topic can't be created. Safe in any thread."""
+        return self._topics.trouble
+
     # life
 
     def _prepare(self) -> Iterable[Job]:
         settings = self._settings
         self._source = self._source or Groups(self._connector.source_admin)
         self._target = self._target or Groups(self._connector.target_admin)
-        self._topic.create()
-        if not self._topic.result.missing:
+        self._topics.ensure()
+        if not self._topics.result.missing:
             self._book = CheckpointBook(self._own_checkpoints())
         emit_after_s = min(_FIRST_EMISSION_S, settings.emit_checkpoints_interval_s)
         jobs = [
             # Without an interval the groups are still found once, at the start.
             Job("refresh groups", settings.refresh_groups_interval_s or _NEVER_S, self._refresh),
             Job("emit checkpoints", settings.emit_checkpoints_interval_s, self._emit, emit_after_s),
-            creating_again(self._topic.create_denied),
+            watching(self._watch_topic),
         ]
         if settings.sync_group_offsets_interval_s is not None:
             interval_s = settings.sync_group_offsets_interval_s
@@ -121,6 +126,7 @@ class CheckpointConnector:
         self._syncs.close()
         self._reverse_syncs.close()
         self._resolver.close()
+        self._target_logs.close()
         for groups in (self._source, self._target):
             if groups is not None:
                 groups.close()
@@ -137,6 +143,13 @@ class CheckpointConnector:
             self._log.warning("%s; offsets older than the newest sync are not translated", error)
             self._knows_own_checkpoints = False
             return []
+
+    def _watch_topic(self) -> None:
+        """Write the last checkpoints to a topic that is new."""
+        had_topic = not self._topics.trouble
+        result = self._topics.watch(time.monotonic())
+        if result.remade or not (had_topic or result.refused):
+            self._write_checkpoints(self._book.all())
 
     # jobs
 
@@ -182,6 +195,7 @@ class CheckpointConnector:
         """Emit checkpoints from syncs first, then those that need records of the logs."""
         assert self._source is not None
         self._read_syncs()
+        self._withdraw()
         found: dict[GroupId, Offsets] = {}
         errors: dict[GroupId, KafkaError] = {}
         for part in self._source.committed_parts(self._groups):
@@ -225,25 +239,46 @@ class CheckpointConnector:
         return {**self._reverse_syncs.histories, **self._syncs.histories}
 
     def _emit_news(self, offsets_of: Mapping[GroupId, Offsets]) -> None:
-        now_ms, settings, histories = int(time.time() * 1000), self._settings, self._histories()
+        settings, histories = self._settings, self._histories()
         news = [
             checkpoint
             for group, offsets in offsets_of.items()
             for checkpoint in news_of(settings, group, offsets, histories, self._book)
         ]
-        if news:
-            self._writer.write(
-                settings.checkpoints_topic,
-                [
-                    LogRecord(checkpoint.encode_key(), checkpoint.encode_value(), timestamp_ms=now_ms)
-                    for checkpoint in news
-                ],
-            )
+        self._write_checkpoints(self._target_logs.within(news) if news else [])
+
+    def _write_checkpoints(self, checkpoints: Sequence[Checkpoint]) -> None:
+        """Groups' offsets are synced also where the topic can't be written to."""
+        topic, now_ms = self._settings.checkpoints_topic, int(time.time() * 1000)
+        records = [
+            LogRecord(each.encode_key(), each.encode_value(), timestamp_ms=now_ms) for each in checkpoints
+        ]
+        if records and not self._topics.lacks(topic):
+            self._writer.write(topic, records)
             written_at = time.time()
-            self.meter.take(news, written_at * 1000 - now_ms, written_at)
-            self.written_topics = frozenset({settings.checkpoints_topic})
-        for checkpoint in news:
+            self.meter.take(checkpoints, written_at * 1000 - now_ms, written_at)
+            self.written_topics = frozenset({topic})
+        for checkpoint in checkpoints:
             self._book.note(checkpoint)
+
+    def _withdraw(self) -> None:
+        """Forget what is known of logs that the target has lost: groups start at the new logs' beginnings.
+
+        A tombstone would withdraw a checkpoint too, but Java's RemoteClusterUtils fails at one.
+        """
+        known = self._book.all()
+        lost = self._target_logs.replaced({each.topic_partition.topic for each in known})
+        if not lost:
+            return
+        self._syncs.forget(lambda source: counterpart(self._settings, source).topic in lost)
+        stale = [each for each in known if each.topic_partition.topic in lost and each.downstream_offset]
+        self._write_checkpoints([replace(each, downstream_offset=0) for each in stale])
+        self._log.warning(
+            "%s: deleted and created again on %s: %d checkpoints of the former logs are withdrawn",
+            ", ".join(sorted(lost)),
+            self._flow.target,
+            len(stale),
+        )
 
     def _sync(self) -> None:
         """Write checkpoints as offsets of groups that have no members on the target, only ever forward."""
@@ -275,6 +310,8 @@ class CheckpointConnector:
                     ).items()
                     if not is_refuted(checkpoint, histories.get(partition))
                 }
+                inside = self._target_logs.within(list(ahead.values())) if ahead else ()
+                ahead = {checkpoint.topic_partition: checkpoint for checkpoint in inside}
                 if ahead and self._write(group, ahead):
                     written = {partition: each.downstream_offset for partition, each in ahead.items()}
                     there_now |= written

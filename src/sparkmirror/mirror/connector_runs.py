@@ -104,7 +104,9 @@ class SourceRun:
         self.slots = connector.settings.tasks_max
         self._events = EventLog(on.flow, connector.name, on.worker_client)
         self.limits = RateLimitUpdates(on, connector, self._events.note)
-        self._source = SourceConnector(on, connector, session, slots_of, limits=lambda: self.limits.limits)
+        self._source = SourceConnector(
+            on, connector, session, slots_of, limits=lambda: self.limits.limits, note=self._events.note
+        )
         reader = ProgressReader(on.worker_client, StateTopic.PROGRESS.of(on.flow.source))
         self._history = EventHistory(on.flow, on.worker_client)
         owner = owner_of(on.worker.offset_topic.name, connector.name)
@@ -221,7 +223,7 @@ class CheckpointRun:
         return _NO_FAILURES
 
     def trouble(self) -> str | None:
-        return None
+        return self._checkpoints.trouble
 
     def topics(self) -> Collection[str]:
         return self._checkpoints.written_topics
@@ -236,7 +238,7 @@ class CheckpointRun:
         return self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
 
     def look(self) -> GroupsLook:
-        of = GroupsLook(*self._of, "checkpoint", unread=self._checkpoints.thread.failing)
+        of = GroupsLook(*self._of, "checkpoint", self.trouble(), unread=self._checkpoints.thread.failing)
         return self._checkpoints.looks.look(of, time.monotonic())
 
 
@@ -260,7 +262,7 @@ class HeartbeatRun:
         return _NO_FAILURES
 
     def trouble(self) -> str | None:
-        return None
+        return self._heartbeats.trouble
 
     def topics(self) -> Collection[str]:
         return self._heartbeats.written_topics
@@ -280,6 +282,7 @@ class HeartbeatRun:
         return HeartbeatLook(
             *self._of,
             "heartbeat",
+            self.trouble(),
             emits=self._emits,
             age_s=None if emitted_at is None else time.time() - emitted_at,
             interval_s=self._interval_s,

@@ -38,7 +38,7 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.spark.session import Session
-from sparkmirror.storage.progress import Driver, JobEpoch, parse
+from sparkmirror.storage.progress import Driver, JobEpoch, StateLost, parse
 
 _RECALL_TIMEOUT_S = 30.0
 _ANNOUNCE_STOP_TIMEOUT_S = 1.5
@@ -223,6 +223,10 @@ class CopyJobs:
         self._transactional_tasks = will_use
         if partitions:
             self._submit(announced_at, partitions, load)
+
+    def announce_loss(self) -> None:
+        """Let the tasks write all that they know to the state topics, which are new. Raises KafkaError."""
+        self._writer.write(self._topic, [StateLost(self._connector.name).to_record()])
 
     @property
     def running(self) -> Running | None:

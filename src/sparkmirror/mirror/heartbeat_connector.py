@@ -10,10 +10,7 @@ from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.settings.configured import ConfiguredHeartbeat, FlowWorker
 from sparkmirror.settings.heartbeat import heartbeat_record
 from sparkmirror.settings.internal_topics import heartbeats_topic
-from sparkmirror.storage.topic_creation import (
-    OwnTopicCreation,
-    creating_again,
-)
+from sparkmirror.storage.own_topics import OwnTopics, watching
 
 
 class HeartbeatConnector:
@@ -23,26 +20,36 @@ class HeartbeatConnector:
         self._flow = on.flow
         self._connector = connector
         self._writer = TopicWriter(on.worker_client)
+        log = flow_log(__name__, on.flow, connector.name)
         topic = heartbeats_topic(on.flow, connector)
-        self._topic = OwnTopicCreation(topic, connector.admin, connector.admin_plugins)
+        self._topics = OwnTopics([topic], connector.admin, connector.admin_plugins, log)
         self.written_topics: frozenset[str] = frozenset()
         self.emitted = 0
         self.emitted_at: float | None = None
         """The last one, in epoch seconds."""
-        log = flow_log(__name__, on.flow, connector.name)
         self.thread = PeriodicThread("heartbeat connector", log, self._prepare, self._writer.close)
 
     def _prepare(self) -> Iterable[Job]:
         settings = self._connector.settings
-        self._topic.create()
+        self._topics.ensure()
         if not settings.emit:
             return ()
         return (
             Job("emit heartbeat", settings.interval_s, self._emit, first_after_s=settings.interval_s),
-            creating_again(self._topic.create_denied),
+            watching(self._watch_topic),
         )
 
+    @property
+    def trouble(self) -> str | None:
+        """Why its topic can't be created. Safe in any thread."""
+        return self._topics.trouble
+
+    def _watch_topic(self) -> None:
+        self._topics.watch(time.monotonic())
+
     def _emit(self) -> None:
+        if self._topics.trouble is not None:
+            return
         record = heartbeat_record(self._flow, int(time.time() * 1000))
         log_record = LogRecord(record.key, record.value, timestamp_ms=record.timestamp_ms)
         topic = self._connector.settings.topic

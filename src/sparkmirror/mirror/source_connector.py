@@ -1,7 +1,7 @@
 """Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
 
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -9,9 +9,8 @@ from functools import partial
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError
-from sparkmirror.domain.incidents import unfenced
+from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.state_topics import StateTopic
-from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.reassignment import (
     DEFAULT_REASSIGNMENT,
@@ -20,41 +19,34 @@ from sparkmirror.mirror.reassignment import (
     ReassignmentPolicy,
     Running,
 )
+from sparkmirror.mirror.source_topics import SourceTopics
 from sparkmirror.periodic.flow_log import LogOnce, flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.plan.flow_planning import obstacles
 from sparkmirror.plan.without_position import started_over, starts_over
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
-from sparkmirror.settings.internal_topics import offset_syncs_topic, topics_on_target
 from sparkmirror.setup.accounts import AccountSync
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
+from sparkmirror.setup.replaced_copies import ReplacedCopies
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_watch import SparkWatch
-from sparkmirror.storage.attempts import missing_topic
+from sparkmirror.storage.events import Note, no_note
+from sparkmirror.storage.own_topics import watching
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.promotions import Promotions
-from sparkmirror.storage.topic_creation import (
-    NOT_TRIED,
-    OwnTopicCreation,
-    creating_again,
-    ensure_topics,
-    require_compacted,
-)
 
 _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
 """The delay before new partitions that are not visible yet are listed again."""
 _VISIBLE_TIMEOUT_S = 3.0
-_ATTEMPTS_TIMEOUT_S = 20.0
-"""An overloaded broker takes long to learn of a new topic; without this one nothing is fenced."""
 """The time to wait for slots first: a copy job without them would be replaced soon."""
 _RETRIABLE_RETRY_S = 5.0
 """After a retriable error, such as an unreachable broker: data should flow again soon."""
@@ -80,7 +72,7 @@ _OBSTACLES_MAX = 20
 class SourceConnector:
     """The source connector of one flow. Everything but the copying happens on `thread`."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it runs with
         self,
         on: FlowWorker,
         connector: ConfiguredSource,
@@ -89,7 +81,9 @@ class SourceConnector:
         policy: ReassignmentPolicy = DEFAULT_REASSIGNMENT,
         *,
         limits: Callable[[], RateLimits] = lambda: NO_LIMITS,
+        note: Note = no_note,
     ) -> None:
+        """`note` gets the events."""
         self._on = on
         self._connector = connector
         self._policy = policy
@@ -103,17 +97,12 @@ class SourceConnector:
         self._spark_watch = SparkWatch(self._log)
         self._other_slots_since: float | None = None
         self._admins: FlowAdmins | None = None
-        self._created = NOT_TRIED
-        syncs = offset_syncs_topic(on, connector)
-        self._syncs_topic = (
-            None
-            if syncs is None
-            else OwnTopicCreation(syncs, connector.offset_syncs_admin, connector.admin_plugins)
-        )
+        self._own_topics = SourceTopics(on, connector, self._log, note)
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
         self._append_time: AppendTimeTopics | None = None
+        self._copies = ReplacedCopies()
         self._unwritten = LogOnce(self._log)
         self._topics: Topics | None = None
         self._is_checked = False
@@ -137,7 +126,8 @@ class SourceConnector:
         """The error that an operator must fix while the rest continues. Safe in any thread."""
         if self.thread.failure is not None:
             return str(self.thread.failure)
-        return None if self._config_sync is None else self._config_sync.incompatible
+        incompatible = None if self._config_sync is None else self._config_sync.incompatible
+        return self._own_topics.trouble or incompatible
 
     @property
     def promotions(self) -> Promotions:
@@ -151,7 +141,8 @@ class SourceConnector:
 
     def _prepare(self) -> Iterable[Job]:
         self._admins = self._admins or FlowAdmins(self._on.flow, self._connector)
-        self._create_own_topics(self._admins)
+        self._own_topics.create(self._admins.target)
+        self._copy_jobs.fences = self._own_topics.has_attempts
         self._tell_promoted()
         self._topic_sync = self._new_topic_sync(self._admins)
         self._append_time = AppendTimeTopics(self._admins.target)
@@ -172,7 +163,7 @@ class SourceConnector:
             Job(_REFRESH, settings.refresh_topics_interval_s or _NEVER_S, self._refresh),
             Job("watch tasks", _WATCH_INTERVAL_S, self._watch, first_after_s=_WATCH_INTERVAL_S),
             Job("check Spark", _SPARK_CHECK_INTERVAL_S, self._check_spark, _SPARK_CHECK_INTERVAL_S),
-            creating_again(self._create_denied),
+            watching(self._watch_own_topics),
         ]
         if settings.partition_assignment is PartitionAssignment.LOAD and settings.tasks_max > 1:
             interval_s = self._policy.check_interval_s
@@ -205,32 +196,14 @@ class SourceConnector:
         if self._admins is not None:
             self._admins.close()
 
-    def _create_own_topics(self, admins: FlowAdmins) -> None:
-        own = topics_on_target(self._on, self._connector)
-        before = self._created
-        self._created = ensure_topics(admins.target, own, admins.writes, before=before)
-        if StateTopic.ATTEMPTS.of(self._on.flow.source) not in before.denied & self._created.denied:
-            self._copy_jobs.fences = self._has_attempts_topic(admins.target, self._created.missing)
-        positions = self._on.worker.offset_topic.name
-        require_compacted(admins.target, "offset.storage.topic", positions, "source connector offsets")
-        if self._syncs_topic is not None:
-            self._syncs_topic.create()
-
-    def _create_denied(self) -> None:
+    def _watch_own_topics(self) -> None:
+        """After a loss let tasks write all they know, and record new attempts."""
         assert self._admins is not None
-        if self._created.denied:
-            self._create_own_topics(self._admins)
-        elif self._syncs_topic is not None:
-            self._syncs_topic.create_denied()
-
-    def _has_attempts_topic(self, target: Admin, made: Collection[str]) -> bool:
-        """Return whether the attempts topic exists. A topic just created is not known to every broker yet."""
-        topic = StateTopic.ATTEMPTS.of(self._on.flow.source)
-        if topic not in made or topic in target.await_partitions({topic: 1}, _ATTEMPTS_TIMEOUT_S):
-            require_compacted(target, "topic of attempts", topic, "records of who writes a partition")
-            return True
-        self._log.warning("%s", unfenced(missing_topic(self._on.flow.source, self._on.worker_client)).text)
-        return False
+        remade = self._own_topics.watch(self._admins.target)
+        self._copy_jobs.fences = self._own_topics.has_attempts
+        if remade & self._own_topics.of_tasks and self._running:
+            self._copy_jobs.announce_loss()
+            self._reassign()
 
     # topics
 
@@ -269,6 +242,10 @@ class SourceConnector:
         if not self._is_checked:
             self._is_checked = True
             self._warn_of_second_copies(topics)
+        replaced = self._copies.found(self._admins.target.listing(), self._wanted)
+        if replaced and self._running:
+            self._log.info("%s: another topic than before on the target; its tasks look", some_of(replaced))
+            self._running = ()
         self._run(self._wanted)
 
     def _tell_promoted(self) -> bool:

@@ -47,6 +47,10 @@ class CheckpointBook:
         """Record that this checkpoint is in the topic."""
         self._last.setdefault(checkpoint.group, {})[checkpoint.topic_partition] = checkpoint
 
+    def all(self) -> list[Checkpoint]:
+        """The last ones."""
+        return [checkpoint for of_group in self._last.values() for checkpoint in of_group.values()]
+
     def of_group(self, group: GroupId) -> OfGroup:
         return self._last.get(group, {})
 

@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError, SupersededError, UnfitTopicError
 from sparkmirror.periodic.flow_log import FlowLog
-from sparkmirror.periodic.job_failures import JobFailures
+from sparkmirror.periodic.job_failures import REPEATED_EVERY_S, JobFailures
 
 T = TypeVar("T")
 
@@ -181,9 +181,9 @@ def persist(
 ) -> T | None:
     """Retry the action with back-off and return its result; None when `stopping` is set before it succeeds.
 
-    Raises a SparkmirrorError for which `gives_up` returns True.
+    An error that does not pass by itself is logged once a minute. Raises a SparkmirrorError for which `gives_up` returns True.
     """
-    failures = 0
+    failures, said, said_at = 0, "", 0.0
     while not stopping.is_set():
         try:
             return action()
@@ -194,7 +194,10 @@ def persist(
                 break
             failures += 1
             delay_s = _UNREACHABLE.delay_s(failures, 0.5)
-            log.warning("%s; retrying in %.0f s", error, delay_s)
+            now, is_known = time.monotonic(), not error.retriable and str(error) == said
+            if not is_known or now - said_at >= REPEATED_EVERY_S:
+                said, said_at = str(error), now
+                log.warning("%s; retrying in %.0f s", error, delay_s)
             stopping.wait(delay_s)
     return None
 

@@ -13,9 +13,7 @@ from sparkmirror.kafka.wire import fetch, produce
 from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.settings.source import preserves_offsets
-from sparkmirror.storage.topic_creation import (
-    OwnTopic,
-)
+from sparkmirror.storage.own_topics import OwnTopic
 
 OLD_BROKER: Final = "old broker"
 MISSING_RIGHT: Final = "missing right"

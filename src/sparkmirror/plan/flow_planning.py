@@ -55,11 +55,9 @@ from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.attempts import fencing_id, owner_of
+from sparkmirror.storage.own_topics import OwnTopic
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress
-from sparkmirror.storage.topic_creation import (
-    OwnTopic,
-)
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """The rate assumed for a mirror that was never behind long enough for a measurement."""
@@ -98,7 +96,7 @@ def _plan_heartbeats(settings: ConfiguredFlow) -> FlowPlan:
         settings.flow,
         None,
         changes=tuple(own_topic_changes([(topic.cluster, topic.creation) for topic in missing])),
-        findings=tuple(too_many_replicas(wanted, {alias: brokers})),
+        findings=tuple(too_many_replicas(wanted, {alias: brokers}, [topic.name for topic in own])),
     )
 
 

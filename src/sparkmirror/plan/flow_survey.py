@@ -15,9 +15,7 @@ from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import TopicPlan
-from sparkmirror.storage.topic_creation import (
-    OwnTopic,
-)
+from sparkmirror.storage.own_topics import OwnTopic
 
 
 class Refusal(NamedTuple):

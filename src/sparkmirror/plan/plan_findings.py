@@ -6,7 +6,11 @@ from typing import Final
 from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.quantities import some_of
-from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED, UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.wire.error_codes import (
+    INVALID_REPLICATION_FACTOR,
+    THROTTLING_QUOTA_EXCEEDED,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
@@ -34,10 +38,9 @@ NO_DELETES: Final = "no deletes"
 ACLS: Final = "ACLs"
 
 
-_INVALID_REPLICATION_FACTOR: Final = 38
 _INVALID_TOPIC: Final = 17
 _EXPLAINED_BY: Final[Mapping[int, str]] = {
-    _INVALID_REPLICATION_FACTOR: TOO_MANY_REPLICAS,
+    INVALID_REPLICATION_FACTOR: TOO_MANY_REPLICAS,
     _INVALID_TOPIC: BAD_NAME,
 }
 """Refusals for which a finding of our own is more precise."""
@@ -87,21 +90,27 @@ def _too_many_replicas(survey: FlowSurvey) -> Iterator[Finding]:
     for own in survey.missing:
         key = own.cluster, own.replicas_setting, own.creation.replication_factor
         wanted.setdefault(key, []).append(own.creation.name)
+    dispensable = {own.name for own in survey.own if own.takes_default or not own.is_needed}
     return too_many_replicas(
-        wanted, {side.alias: len(side.brokers) for side in (survey.source, survey.target)}
+        wanted, {side.alias: len(side.brokers) for side in (survey.source, survey.target)}, dispensable
     )
 
 
 def too_many_replicas(
-    wanted: Mapping[tuple[Alias, str, int], Sequence[str]], brokers_of: Mapping[Alias, int]
+    wanted: Mapping[tuple[Alias, str, int], Sequence[str]],
+    brokers_of: Mapping[Alias, int],
+    dispensable: Collection[str] = (),
 ) -> Iterator[Finding]:
-    """`wanted`: the topics to make, by cluster, setting, and number of replicas that it asks for."""
+    """`wanted`: the topics to make, by cluster, setting, and number of replicas that it asks for.
+
+    Data flows without those that are `dispensable`.
+    """
     for (cluster, setting, replicas), topics in wanted.items():
         brokers = brokers_of[cluster]
         if brokers and replicas > brokers:
             yield Finding(
                 TOO_MANY_REPLICAS,
-                Severity.BLOCKS,
+                Severity.WARNS if set(topics) <= set(dispensable) else Severity.BLOCKS,
                 setting,
                 f"{some_of(topics)} can't have {replicas} replicas on {cluster}, which has {brokers} "
                 f"{'broker' if brokers == 1 else 'brokers'}",

@@ -14,7 +14,8 @@ from sparkmirror.settings.configured import (
     FlowWorker,
 )
 from sparkmirror.storage.events import CONFIGS as EVENTS
-from sparkmirror.storage.topic_creation import COMPACTED, OwnTopic
+from sparkmirror.storage.own_topics import OwnTopic
+from sparkmirror.storage.topic_creation import COMPACTED
 
 _SEGMENT_BYTES: Final = "16777216"
 """Positions are rewritten each second; with small segments compaction keeps the topic quick to read."""
@@ -47,35 +48,55 @@ def offset_syncs_topic(on: FlowWorker, connector: ConfiguredSource) -> OwnTopic 
         return None
     side = on.flow.source if settings.offset_syncs_on_source else on.flow.target
     syncs = TopicCreation(settings.offset_syncs_topic, 1, settings.offset_syncs_replication_factor, COMPACTED)
-    return OwnTopic(side, syncs, "offset-syncs.topic.replication.factor", is_read=False)
+    remade = "groups are translated by what is copied from now on"
+    key = "offset-syncs.topic.replication.factor"
+    return OwnTopic(side, syncs, key, is_read=False, when_remade=remade)
 
 
 def checkpoints_topic(flow: Flow, connector: ConfiguredCheckpoint) -> OwnTopic:
     settings = connector.settings
     topic = TopicCreation(settings.checkpoints_topic, 1, settings.checkpoints_replication_factor, COMPACTED)
-    return OwnTopic(flow.target, topic, "checkpoints.topic.replication.factor")
+    remade = "the last checkpoints are written again"
+    return OwnTopic(flow.target, topic, "checkpoints.topic.replication.factor", when_remade=remade)
 
 
 def heartbeats_topic(flow: Flow, connector: ConfiguredHeartbeat) -> OwnTopic:
     settings = connector.settings
     topic = TopicCreation(settings.topic, 1, settings.replication_factor, COMPACTED)
-    return OwnTopic(flow.target, topic, "heartbeats.topic.replication.factor", is_read=False)
+    remade = "heartbeats begin again"
+    key = "heartbeats.topic.replication.factor"
+    return OwnTopic(flow.target, topic, key, is_read=False, when_remade=remade)
 
 
 def own_topics(flow: FlowWorker, source: ConfiguredSource) -> Sequence[OwnTopic]:
     """Return all internal topics of a MirrorSourceConnector."""
-    setting = "offset.storage.replication.factor"
     syncs = offset_syncs_topic(flow, source)
-    alias = flow.flow.source
-    spared, unread = (StateTopic.ATTEMPTS.of(alias), StateTopic.EVENTS.of(alias)), StateTopic.EVENTS.of(alias)
-    on_target = [
+    on_target = own_topics_on_target(flow, source)
+    return on_target if syncs is None else [*on_target, syncs]
+
+
+def own_topics_on_target(flow: FlowWorker, source: ConfiguredSource) -> Sequence[OwnTopic]:
+    """Return those of a MirrorSourceConnector but for offset syncs, which may be on the source."""
+    alias, positions = flow.flow.source, flow.worker.offset_topic.name
+    needed = (positions, StateTopic.PROGRESS.of(alias), PRODUCER_IDS_TOPIC)
+    remade = {
+        positions: "the positions of all partitions are written again, as the tasks have them",
+        StateTopic.PROGRESS.of(alias): "a new copy job is announced there",
+        StateTopic.ATTEMPTS.of(alias): "each partition records a new attempt",
+        StateTopic.EVENTS.of(alias): "the list of events begins again",
+        StateTopic.DEAD_LETTERS.of(alias): "batches that were skipped before are named in the log only",
+        StateTopic.ACLS.of(alias): "ACLs that were synced before are no longer deleted with their source's",
+        PRODUCER_IDS_TOPIC: "producer ids are recorded again",
+    }
+    return [
         OwnTopic(
             flow.flow.target,
             topic,
-            setting,
-            is_read=topic.name != unread,
-            is_needed=topic.name not in spared,
+            "offset.storage.replication.factor",
+            is_read=topic.name != StateTopic.EVENTS.of(alias),
+            is_needed=topic.name in needed,
+            takes_default=topic.name != positions,
+            when_remade=remade[topic.name],
         )
         for topic in topics_on_target(flow, source)
     ]
-    return on_target if syncs is None else [*on_target, syncs]

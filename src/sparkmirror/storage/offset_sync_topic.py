@@ -84,5 +84,9 @@ class OffsetSyncsReader:
                 history.add(*parsed)
         self._is_first_reading = False
 
+    def forget(self, is_stale: Callable[[TopicPartition], bool]) -> None:
+        """Drop the histories of such partitions of the source: what follows begins new ones."""
+        self._histories = {at: each for at, each in self._histories.items() if not is_stale(at)}
+
     def close(self) -> None:
         self._tail.close()

@@ -1,8 +1,8 @@
 """Reads and writes the progress topic, `mm2-progress.<source>.internal` on the target.
 
-Compacted; one partition. The key distinguishes four kinds of records: the progress of a source partition,
+Compacted; one partition. The key distinguishes the kinds of records: the progress of a source partition,
 which its task reports each second; what the task measures of itself; the copy job of a connector, by which
-the driver lets its tasks run or stop; and the connector's rate limits.
+the driver lets its tasks run or stop; the connector's rate limits; and that its state topics were lost.
 """
 
 import json
@@ -24,7 +24,8 @@ _PROGRESS = "progress"
 _GENERATION = "generation"
 _LIMITS = "limits"
 _TASK = "task"
-_ORDER_KEYS = (b'["generation",', b'["limits",')
+_LOST = "lost"
+_ORDER_KEYS = (b'["generation",', b'["limits",', b'["lost",')
 
 
 class PartitionState(Enum):
@@ -182,15 +183,27 @@ class FlowLimits:
         return LogRecord(compact_json([_LIMITS, self.connector]), compact_json(value))
 
 
-def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | None:
+@dataclass(frozen=True, slots=True)
+class StateLost:
+    """Tells the tasks of a connector that a state topic was created again: they write all that they know."""
+
+    connector: ConnectorName
+
+    def to_record(self) -> LogRecord:
+        return LogRecord(compact_json([_LOST, self.connector]), b"{}")
+
+
+def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | StateLost | None:
     """Parse for tasks, which skip records of progress by the first bytes of the key."""
     if not (record.key or b"").startswith(_ORDER_KEYS):
         return None
     parsed = parse(record)
-    return parsed if isinstance(parsed, JobEpoch | FlowLimits) else None
+    return parsed if isinstance(parsed, JobEpoch | FlowLimits | StateLost) else None
 
 
-def parse(record: LogRecord) -> PartitionProgress | TaskProgress | JobEpoch | FlowLimits | None:
+def parse(
+    record: LogRecord,
+) -> PartitionProgress | TaskProgress | JobEpoch | FlowLimits | StateLost | None:
     """Parse a record; None for one that this project did not write."""
     try:
         key = json.loads(record.key or b"null")
@@ -202,8 +215,8 @@ def parse(record: LogRecord) -> PartitionProgress | TaskProgress | JobEpoch | Fl
         if key[0] == _TASK:
             load = TaskLoad(**value["load"])
             return TaskProgress(ConnectorName(key[1]), int(key[2]), value["generation"], load, value["time"])
-        if key[0] == _LIMITS:
-            return _limits(key, value)
+        if key[0] in (_LIMITS, _LOST):
+            return _limits(key, value) if key[0] == _LIMITS else StateLost(ConnectorName(key[1]))
     except (ValueError, TypeError, KeyError, IndexError, ConfigError):
         return None
     return None
@@ -284,7 +297,7 @@ class ProgressReader:
                 self._tasks[parsed.connector, parsed.task] = parsed
             elif isinstance(parsed, JobEpoch):
                 self._job_epochs[parsed.connector] = parsed
-            elif parsed is not None:
+            elif isinstance(parsed, FlowLimits):
                 self._limits[parsed.connector] = parsed.limits
 
     def catch_up(self, deadline_s: float = 30.0) -> None:

@@ -62,6 +62,6 @@ def test_jobs(more: dict[str, str], jobs: set[str]) -> None:
     source = SourceConnector(settings, settings.source, Future(), lambda _: 1)
     assert {job.name for job in source.jobs(cast("FlowAdmins", None))} == {
         "report obstacles",
-        "create denied topics",
+        "watch own topics",
         *jobs,
     }

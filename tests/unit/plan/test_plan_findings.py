@@ -18,9 +18,7 @@ from sparkmirror.settings.topic_selection import Blocked, BlockKind
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan
-from sparkmirror.storage.topic_creation import (
-    OwnTopic,
-)
+from sparkmirror.storage.own_topics import OwnTopic
 
 MODERN = {key: ApiRange(0, 20) for key in range(80)}
 ALL_RIGHTS = frozenset(AclOperation)
@@ -76,7 +74,14 @@ def test_more_replicas_than_brokers(survey: FlowSurvey) -> None:
 
 def test_findings_about_own_topics_name_their_setting(survey: FlowSurvey) -> None:
     two_brokers = replace(survey, source=cluster("source", brokers=2), own=[SYNCS])
-    assert only(findings(two_brokers)).subject == "offset-syncs.topic.replication.factor"
+    found = only(findings(two_brokers))
+    assert found.subject == "offset-syncs.topic.replication.factor"
+    assert found.severity is Severity.WARNS  # data flows without offset syncs
+    needed = replace(two_brokers, own=[SYNCS._replace(is_needed=True)])
+    assert only(findings(needed)).severity is Severity.BLOCKS
+    assert only(
+        findings(replace(needed, own=[SYNCS._replace(is_needed=True, takes_default=True)]))
+    ).severity is (Severity.WARNS)
     there = replace(two_brokers, source_topics={"orders": 3, SYNCS.creation.name: 1})
     assert findings(there) == ()
 

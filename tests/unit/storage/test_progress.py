@@ -17,6 +17,7 @@ from sparkmirror.storage.progress import (
     JobEpoch,
     PartitionProgress,
     PartitionState,
+    StateLost,
     parse,
     parse_order,
 )
@@ -61,6 +62,10 @@ def test_what_is_written_is_read_back(content: PartitionProgress | JobEpoch | Fl
 def test_tasks_see_orders_only(report: PartitionProgress, order: JobEpoch | FlowLimits) -> None:
     assert parse_order(report.to_record()) is None
     assert parse_order(order.to_record()) == order
+
+
+def test_tasks_see_that_state_topics_were_lost() -> None:
+    assert parse_order(StateLost(SOURCE).to_record()) == StateLost(SOURCE)
 
 
 def test_compaction_keeps_the_latest_of_each_partition_and_connector() -> None:

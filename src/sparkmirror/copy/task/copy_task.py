@@ -77,7 +77,7 @@ class _RunningTask:
         self._jvm = _lowest_socket()
         self._copy: CopyLoop | None = None
         self._limits = plan.rate_limits
-        self._watch = JobWatch(plan, self._end, self._change_limits)
+        self._watch = JobWatch(plan, self._end, self._change_limits, self._forget_stored)
         self._ended = threading.Event()
         self._reason: EndReason | None = None
         self._failure: str | None = None
@@ -148,6 +148,11 @@ class _RunningTask:
         if self._copy is not None:
             with contextlib.suppress(RuntimeError):  # the loop has just ended
                 self._copy.change_limits(limits)
+
+    def _forget_stored(self) -> None:
+        if self._copy is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has just ended
+                self._copy.forget_stored()
 
     def _stop(self) -> None:
         self._ended.set()

@@ -10,7 +10,7 @@ from sparkmirror.copy.task.outcomes import EndReason
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import RateLimits
-from sparkmirror.storage.progress import FlowLimits, JobEpoch, parse_order
+from sparkmirror.storage.progress import FlowLimits, JobEpoch, StateLost, parse_order
 
 _log = logging.getLogger(__name__)
 
@@ -20,17 +20,22 @@ _OUT_OF_TOUCH_S = 30.0
 
 
 class JobWatch:
-    """Calls `on_end` once, and `on_limits` for every change since the announcement, from its own thread."""
+    """Calls `on_end` once, and `on_limits` and `on_loss` for each order since the announcement.
+
+    All calls come from its own thread.
+    """
 
     def __init__(
         self,
         plan: TaskPlan,
         on_end: Callable[[EndReason], None],
         on_limits: Callable[[RateLimits], None] | None = None,
+        on_loss: Callable[[], None] | None = None,
     ) -> None:
         self._plan = plan
         self._on_end = on_end
         self._on_limits = on_limits
+        self._on_loss = on_loss
         self._stopped = threading.Event()
         self._answered = threading.Event()
         self._thread = threading.Thread(target=self._run, name="job-watch", daemon=True)
@@ -85,4 +90,6 @@ class JobWatch:
                     return EndReason.STOPPED if same else EndReason.SUPERSEDED
                 case FlowLimits(plan.connector, limits) if self._on_limits is not None:
                     self._on_limits(limits)
+                case StateLost(plan.connector) if self._on_loss is not None:
+                    self._on_loss()
         return None

@@ -12,7 +12,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
-from sparkmirror.storage.progress import Driver, FlowLimits, JobEpoch
+from sparkmirror.storage.progress import Driver, FlowLimits, JobEpoch, StateLost
 
 OURS = ConnectorName("MirrorSourceConnector")
 DRIVER = Driver("here", 7, 1000.5)
@@ -29,22 +29,25 @@ class Tail(TopicTail):
         return self.records
 
 
+PLAN = TaskPlan(
+    flow=Flow(Alias("a"), Alias("b")),
+    connector=OURS,
+    task=0,
+    job_epoch=5,
+    announced_at=0,
+    partitions=(),
+    consumer=ConsumerSettings(CLUSTER),
+    producer=ProducerSettings(CLUSTER),
+    state=StatePlan(CLUSTER, "positions", "progress"),
+    offset_syncs=None,
+    driver=DRIVER,
+)
+"""Of copy job 5."""
+
+
 def verdict(*records: LogRecord, on_limits: Callable[[RateLimits], None] | None = None) -> EndReason | None:
     """On copy job 5."""
-    plan = TaskPlan(
-        flow=Flow(Alias("a"), Alias("b")),
-        connector=OURS,
-        task=0,
-        job_epoch=5,
-        announced_at=0,
-        partitions=(),
-        consumer=ConsumerSettings(CLUSTER),
-        producer=ProducerSettings(CLUSTER),
-        state=StatePlan(CLUSTER, "positions", "progress"),
-        offset_syncs=None,
-        driver=DRIVER,
-    )
-    return JobWatch(plan, lambda _: None, on_limits)._read(Tail(list(records)))
+    return JobWatch(PLAN, lambda _: None, on_limits)._read(Tail(list(records)))
 
 
 def said(
@@ -95,3 +98,12 @@ def test_every_change_of_its_own_limits_is_told_in_order() -> None:
     ]
     assert verdict(*said_limits, said(5, stopped=True), on_limits=heard.append) is EndReason.STOPPED
     assert heard == [RateLimits(5), NO_LIMITS]
+
+
+@pytest.mark.parametrize(("connector", "heard"), [(OURS, 1), (ConnectorName("another"), 0)])
+def test_a_loss_of_state_comes_before_the_end_that_follows(connector: ConnectorName, heard: int) -> None:
+    told: list[str] = []
+    watch = JobWatch(PLAN, lambda _: None, None, lambda: told.append("lost"))
+    records = [StateLost(connector).to_record(), said(6, driver=DRIVER)]
+    assert watch._read(Tail(records)) is EndReason.SUPERSEDED
+    assert told == ["lost"] * heard

@@ -1,0 +1,45 @@
+"""Tells whether checkpoints still speak of the logs that the target has, by topics' ids and logs' ends."""
+
+from collections.abc import Collection, Sequence
+
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import TopicPartition, is_another
+from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.offsets.wire_records import Checkpoint
+
+
+class TargetLogs:
+    """One owner, who closes it. Every method blocks and raises KafkaError when the target does not answer."""
+
+    def __init__(self, settings: ConnectionSettings) -> None:
+        self._settings = ConsumerSettings(settings)
+        self._admin = Admin(settings)
+        self._ids: dict[str, bytes] = {}
+
+    def replaced(self, topics: Collection[str]) -> frozenset[str]:
+        """Those of the topics that were deleted and created again since this was asked before."""
+        listed = {name: topic for name, topic in self._admin.named(topics).items() if not topic.error}
+        known = self._ids
+        # A topic that is gone keeps its id: its successor has another one.
+        self._ids = known | {name: topic.topic_id for name, topic in listed.items()}
+        return frozenset(
+            name for name, topic in listed.items() if is_another(known.get(name, b""), topic.topic_id)
+        )
+
+    def within(self, checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
+        """Those that are not behind the end of the log; where that can't be told they stay."""
+        ends = list_offsets(self._settings, {each.topic_partition for each in checkpoints}, LATEST)
+
+        def holds(partition: TopicPartition, offset: int) -> bool:
+            end = ends[partition]
+            if isinstance(end, int):
+                return offset <= end
+            return not (isinstance(end, KafkaError) and end.code == UNKNOWN_TOPIC_OR_PARTITION)
+
+        return [each for each in checkpoints if holds(each.topic_partition, each.downstream_offset)]
+
+    def close(self) -> None:
+        self._admin.close()

@@ -1,0 +1,237 @@
+"""Creates a connector's internal topics, each by itself, and creates again those that vanish while it runs.
+
+A refusal keeps no data from flowing, but that of a topic without which the flow can't begin.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from typing import Final, NamedTuple
+
+from sparkmirror.config.admin_plugins import AdminPlugins
+from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
+from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.topics import TopicCreation
+from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.kafka.wire.error_codes import INVALID_REPLICATION_FACTOR, NONE
+from sparkmirror.periodic.flow_log import FlowLog, LogOnce
+from sparkmirror.periodic.jobs import Job
+from sparkmirror.policies.admin_writes import AdminWrites
+from sparkmirror.storage.events import EventKind, Note, no_note
+
+_WATCH_INTERVAL_S: Final = 30.0
+_TRY_AGAIN: Final = Backoff(_WATCH_INTERVAL_S, 300.0)
+_POLICY: Final = "cleanup.policy"
+_BROKERS_DEFAULT: Final = -1
+
+
+class OwnTopic(NamedTuple):
+    """An internal topic and the cluster that it is on.
+
+    `replicas_setting` is the option for its replication factor; `is_read`: the mirror reads it back;
+    `is_needed`: no flow begins without. `takes_default`: where brokers can't give that factor, it gets their
+    default, as Java has no such topic. `when_remade` says what it means that it has to be created again.
+    """
+
+    cluster: Alias
+    creation: TopicCreation
+    replicas_setting: str
+    is_read: bool = True
+    is_needed: bool = False
+    takes_default: bool = False
+    when_remade: str = ""
+
+    @property
+    def name(self) -> str:
+        return self.creation.name
+
+
+class Ensured(NamedTuple):
+    """Names of topics that were not there, and why those that still are not can't be created.
+
+    `remade` were there before, and have been created again.
+    """
+
+    missing: frozenset[str] = frozenset()
+    refused: Mapping[str, str] = {}
+    remade: frozenset[str] = frozenset()
+
+
+class OwnTopics:
+    """The internal topics of a connector on one cluster. One owner; every method blocks."""
+
+    def __init__(
+        self,
+        topics: Sequence[OwnTopic],
+        admin: ConnectionSettings,
+        plugins: AdminPlugins,
+        log: FlowLog,
+        note: Note = no_note,
+    ) -> None:
+        """`note` gets an incident for each topic that had vanished."""
+        self._topics = topics
+        self._admin = admin
+        self._plugins = plugins
+        self._log = log
+        self._note = note
+        self._refusals = LogOnce(log)
+        self._unfit = LogOnce(log)
+        self._present: frozenset[str] = frozenset()
+        self._tries = 0
+        self._try_again_at = 0.0
+        self.result = Ensured()
+        """Of the last call of `ensure`."""
+
+    @property
+    def trouble(self) -> str | None:
+        """Why topics can't be created, None without a refusal. Safe in any thread."""
+        return "; ".join(dict.fromkeys(self.result.refused.values())) or None
+
+    def lacks(self, topic: str) -> bool:
+        """Whether the topic is not there and can't be created. Safe in any thread."""
+        return topic in self.result.refused
+
+    def watch(self, now: float) -> Ensured:
+        """Look for those that vanished, and try what was refused again, less and less often.
+
+        Raises as `ensure` does.
+        """
+        refused = self.result.refused
+        if refused and now < self._try_again_at:
+            return self._ensure([topic for topic in self._topics if topic.name not in refused])
+        self._tries = self._tries + 1 if refused else 0
+        self._try_again_at = now + _TRY_AGAIN.delay_s(max(1, self._tries), 0.5)
+        return self.ensure()
+
+    def ensure(self) -> Ensured:
+        """Create those that are missing. Raises KafkaError where that can't be asked.
+
+        Raises the refusal, with its remedy, of a topic that is needed.
+        """
+        return self._ensure(self._topics)
+
+    def _ensure(self, topics: Sequence[OwnTopic]) -> Ensured:
+        if not topics:
+            return self.result
+        with closing(Admin(self._admin)) as admin:
+            missing = missing_topics(admin, topics)
+            results = _created(missing, self._plugins.over(admin, topics[0].cluster))
+            known = {name: why for name, why in self.result.refused.items() if name not in _names(topics)}
+            refused = known | {
+                topic.name: _why(topic, error, admin)
+                for topic in missing
+                if (error := results[topic.name]) is not None
+            }
+            before = self._present
+            self._note_results(missing, refused, admin)
+            new = [topic for topic in topics if topic not in missing and topic.name not in before]
+            self._unfit.log(unfit(admin, new))
+        for topic in topics:
+            if topic.is_needed and topic.name in refused:
+                raise KafkaError(refused[topic.name])
+        return self.result
+
+    def _note_results(self, missing: Sequence[OwnTopic], refused: Mapping[str, str], admin: Admin) -> None:
+        there = _names(self._topics) - refused.keys()
+        vanished = [topic for topic in missing if topic.name in self._present]
+        remade = [topic for topic in vanished if topic.name in there]
+        for topic in missing:
+            if topic.name in there and topic not in vanished:
+                self._log.info("created %s on %s", topic.name, admin.cluster)
+        for topic in remade:
+            text = f"{topic.name} had vanished from {admin.cluster} and was created again"
+            text = f"{text}: {topic.when_remade}" if topic.when_remade else text
+            self._log.warning("%s", text)
+            self._note(EventKind.INCIDENT, text, topic.cluster)
+        self._refusals.log(refused.values())
+        self._present = there
+        self.result = Ensured(_names(missing), refused, _names(remade))
+
+
+def _names(topics: Iterable[OwnTopic]) -> frozenset[str]:
+    return frozenset(topic.name for topic in topics)
+
+
+def watching(watch: Callable[[], None]) -> Job:
+    """The job of a connector that creates refused topics, when that is possible, and vanished ones."""
+    return Job("watch own topics", _WATCH_INTERVAL_S, watch, _WATCH_INTERVAL_S)
+
+
+def missing_topics(admin: Admin, topics: Sequence[OwnTopic]) -> Sequence[OwnTopic]:
+    """Find those that are not there, as far as this principal may know. Raises KafkaError."""
+    listed = admin.named([topic.name for topic in topics])
+    return [topic for topic in topics if topic.name not in listed or listed[topic.name].error != NONE]
+
+
+def _created(missing: Sequence[OwnTopic], writes: AdminWrites) -> Mapping[str, KafkaError | None]:
+    """Return None for those that are there now, whoever has created them."""
+    results = _create([topic.creation for topic in missing], writes)
+    few = [
+        replace(topic.creation, replication_factor=_BROKERS_DEFAULT)
+        for topic in missing
+        if topic.takes_default and _lacks_brokers(results[topic.name])
+    ]
+    # Without positions nothing begins: the factor is put right for all of them.
+    is_hopeless = any(
+        topic.is_needed and not topic.takes_default and results[topic.name] for topic in missing
+    )
+    return results if is_hopeless else {**results, **_create(few, writes)}
+
+
+def _create(creations: Sequence[TopicCreation], writes: AdminWrites) -> Mapping[str, KafkaError | None]:
+    results = writes.create_topics(creations) if creations else {}
+    return {
+        creation.name: None if isinstance(error := results[creation.name], TopicExistsError) else error
+        for creation in creations
+    }
+
+
+def _lacks_brokers(error: KafkaError | None) -> bool:
+    return error is not None and error.code == INVALID_REPLICATION_FACTOR
+
+
+def _why(topic: OwnTopic, error: KafkaError, admin: Admin) -> str:
+    """Why a topic could not be created, and what to do."""
+    if isinstance(error, AuthorizationError):
+        return f"not created, give the right or create it by hand: {error}"
+    if not _lacks_brokers(error):
+        return f"not created: {error}"
+    wanted, key = topic.creation.replication_factor, topic.replicas_setting
+    keys = f"{key} of its worker ({topic.cluster}.{key} in mm2.properties)" if key in _OF_WORKER else key
+    return (
+        f"not created: {topic.name} can't have {wanted} replicas on {admin.cluster}: set {keys} to what its "
+        "brokers allow, or to -1 for their default; sparkmirror plan shows every such topic"
+    )
+
+
+_OF_WORKER: Final = frozenset({"offset.storage.replication.factor"})
+
+
+def unfit(admin: Admin, topics: Collection[OwnTopic]) -> Iterable[str]:
+    """Name the topics that somebody else created otherwise than needed, each with the command for it.
+
+    A missing right to read configs is no finding. Raises KafkaError.
+    """
+    wanted = {topic.name: topic for topic in topics if _POLICY in topic.creation.configs}
+    described = admin.known_topic_configs(list(wanted), [_POLICY]).configs
+    for name, entries in sorted(described.items()):
+        policy = wanted[name].creation.configs[_POLICY]
+        found = next((entry.value or "" for entry in entries if entry.name == _POLICY), policy)
+        if {each.strip().lower() for each in found.split(",")} != {policy}:
+            yield (
+                f"{name} on {admin.cluster} has {_POLICY}={found} instead of {policy}: kafka-configs.sh "
+                f"--bootstrap-server {admin.bootstrap_servers} --alter --entity-type topics --entity-name "
+                f"{name} --add-config {_POLICY}={policy}"
+            )
+    single = [topic for topic in topics if topic.creation.partitions == 1]
+    listed = admin.named([topic.name for topic in single])
+    for topic in single:
+        count = listed[topic.name].partitions if topic.name in listed else 1
+        if count > 1:
+            yield (
+                f"{topic.name} on {admin.cluster} has {count} partitions instead of 1, and only the first is "
+                f"used: kafka-topics.sh --bootstrap-server {admin.bootstrap_servers} --delete --topic "
+                f"{topic.name} lets the mirror create it again"
+            )
