@@ -21,6 +21,7 @@ class MemoryServer:
     def __init__(self, loop: asyncio.AbstractEventLoop, cluster: MemoryCluster) -> None:
         self._loop = loop
         self.cluster = cluster
+        self.connections: set[_Served] = set()
 
     @property
     def brokers(self) -> Sequence[MemoryBroker]:
@@ -29,6 +30,24 @@ class MemoryServer:
     @property
     def bootstrap_servers(self) -> str:
         return ",".join(f"{broker.host}:{broker.port}" for broker in self.brokers)
+
+    def lead_to(self, name: str) -> MemoryCluster:
+        """Put another cluster, which is empty, behind the same addresses; open connections end."""
+
+        def replaced() -> MemoryCluster:
+            former = self.cluster.brokers
+            self.cluster = MemoryCluster(self._loop, name, brokers=len(former))
+            for broker, before in zip(self.cluster.brokers, former, strict=True):
+                broker.host, broker.port = before.host, before.port
+            self.end_connections()
+            return self.cluster
+
+        return self.call(replaced)
+
+    def end_connections(self) -> None:
+        """In the cluster's thread."""
+        for connection in list(self.connections):
+            connection.end()
 
     def call(self, change: Callable[[], T]) -> T:
         """Do something to the cluster, in its thread."""
@@ -46,7 +65,7 @@ def serving(name: str, brokers: int = 1) -> Iterator[MemoryServer]:
     thread.start()
     cluster = MemoryCluster(loop, name, brokers=brokers)
     server = MemoryServer(loop, cluster)
-    listening = asyncio.run_coroutine_threadsafe(_listen(cluster), loop).result(_START_TIMEOUT_S)
+    listening = asyncio.run_coroutine_threadsafe(_listen(server), loop).result(_START_TIMEOUT_S)
     try:
         yield server
     finally:
@@ -56,10 +75,10 @@ def serving(name: str, brokers: int = 1) -> Iterator[MemoryServer]:
         loop.close()
 
 
-async def _listen(cluster: MemoryCluster) -> list[asyncio.Server]:
+async def _listen(of: MemoryServer) -> list[asyncio.Server]:
     loop, servers = asyncio.get_running_loop(), []
-    for broker in cluster.brokers:
-        server = await loop.create_server(lambda broker=broker: _Served(broker), _HOST, 0)  # type: ignore[misc]
+    for at, broker in enumerate(of.cluster.brokers):
+        server = await loop.create_server(lambda at=at: _Served(of, at), _HOST, 0)  # type: ignore[misc]
         broker.host, broker.port = _HOST, server.sockets[0].getsockname()[1]
         servers.append(server)
     return servers
@@ -79,8 +98,9 @@ def _end(loop: asyncio.AbstractEventLoop) -> None:
 class _Served(asyncio.Protocol):
     """One connection: one request at a time, as a broker has it."""
 
-    def __init__(self, broker: MemoryBroker) -> None:
-        self._broker = broker
+    def __init__(self, server: MemoryServer, at: int) -> None:
+        self._server = server
+        self._broker = server.cluster.brokers[at]
         self._received = bytearray()
         self._requests: deque[bytes] = deque()
         self._is_busy = False
@@ -89,6 +109,11 @@ class _Served(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
+        self._server.connections.add(self)
+
+    def end(self) -> None:
+        if self._transport is not None:
+            self._transport.abort()
 
     def data_received(self, data: bytes) -> None:
         self._received += data
@@ -103,6 +128,7 @@ class _Served(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         del exc
         self._transport = None
+        self._server.connections.discard(self)
 
     def _serve(self) -> None:
         if not self._is_busy and self._requests:

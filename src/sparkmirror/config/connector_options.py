@@ -56,6 +56,14 @@ OWN_SOURCE: Final = Definition(
             validator=OneOf(("record", "fail", "restart")),
         ),
         Option(
+            "on.cluster.change",
+            Type.STRING,
+            "stop",
+            "What to do when another cluster, by its id, answers at an alias's address: stop until a person "
+            "says which is meant, or continue with it as at a first start.",
+            validator=OneOf(("stop", "continue")),
+        ),
+        Option(
             "on.bad.batch",
             Type.STRING,
             "fail",

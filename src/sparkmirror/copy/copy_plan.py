@@ -6,12 +6,14 @@ closure, never through Spark's configuration, because connection settings may ho
 Pure.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules
 from sparkmirror.batches.compression import CODECS
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.known_brokers import Address, Meant
 from sparkmirror.policies.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
 from sparkmirror.settings.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.storage.progress import Driver
@@ -94,6 +96,8 @@ class TaskPlan:
     """Whether topics' names show what was mirrored from the target; else producer ids do."""
     driver: Driver | None = None
     """The process that announced the copy job."""
+    meant: Mapping[tuple[Address, ...], Meant] = field(default_factory=dict)
+    """The clusters that its bootstrap servers are to lead to, as far as they are known."""
 
     def rules_of(self, partition: CopyPartition) -> CopyRules:
         """The rules by which the partition's batches are copied."""

@@ -10,6 +10,7 @@ SparkmirrorError
 ├── JavaMissingError         no usable Java 17+ on this machine
 ├── PluginError              a plug-in raised, or returned an invalid value
 ├── SupersededError          another process copies the flow now
+├── SameClusterError         source and target of a flow are one cluster
 └── KafkaError               an error code of a broker, or a failed connection
     ├── RetriableError       a retry can help (leader moved, time-out, …)
     │   ├── DisconnectedError    the connection broke or could not be made
@@ -17,6 +18,7 @@ SparkmirrorError
     │   └── UnclearTransactionError  the transactional id must be initialised again
     ├── FencedError          another producer has the transactional id or the partition now
     ├── UnsupportedVersionError  the broker is too old for what is needed
+    ├── ClusterChangedError  another cluster answers than the one that is meant
     ├── TopicExistsError
     ├── AuthenticationError  a broker refused the login, or there is nothing to log in with
     └── AuthorizationError   an ACL is missing
@@ -92,6 +94,10 @@ class SupersededError(SparkmirrorError):
     """Another process has announced a copy job of the flow since; the message names that process."""
 
 
+class SameClusterError(SparkmirrorError):
+    """Two aliases of a flow lead to one cluster, whose topics would be mirrored into it again and again."""
+
+
 class KafkaError(SparkmirrorError):
     """A broker responded with an error, or could not be reached."""
 
@@ -127,6 +133,10 @@ class FencedError(KafkaError):
 
 class UnsupportedVersionError(KafkaError):
     """The broker doesn't speak the version of an API that is needed."""
+
+
+class ClusterChangedError(KafkaError):
+    """A broker belongs to another cluster than the one that is meant; the message has both ids."""
 
 
 class TopicExistsError(KafkaError):

@@ -6,6 +6,7 @@ Options that Java MM2 does not have: it goes on without a word, or stops without
 from enum import Enum
 from typing import Annotated, Final, NamedTuple
 
+from sparkmirror.domain.errors import ClusterChangedError
 from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.domain.preserving import REFUSED
 
@@ -28,6 +29,15 @@ class OnTopicRecreated(Enum):
     """Stop the partition until a user acts."""
     RESTART = "restart"
     """Restart at `auto.offset.reset`, as if nothing had been copied yet."""
+
+
+class OnClusterChange(Enum):
+    """`on.cluster.change`: another cluster answers at an alias's address than before."""
+
+    STOP = "stop"
+    """Write nothing there until a person says which cluster is meant."""
+    CONTINUE = "continue"
+    """Mirror the cluster that answers as at a first start, with state of its own."""
 
 
 class OnBadBatch(Enum):
@@ -59,6 +69,7 @@ class Reactions(NamedTuple):
     )
     on_bad_batch: Annotated[OnBadBatch, FromOption("on.bad.batch")] = OnBadBatch.FAIL
     on_loop: Annotated[OnLoop, FromOption("on.loop")] = OnLoop.FILTER
+    on_cluster_change: Annotated[OnClusterChange, FromOption("on.cluster.change")] = OnClusterChange.STOP
 
 
 DEFAULT_REACTIONS = Reactions()
@@ -104,6 +115,16 @@ class Incident(NamedTuple):
 
 
 AT_LEAST_ONCE: Final = "copying at least once"
+
+
+def cluster_changed(alias: str, meant: str, found: str, address: str) -> ClusterChangedError:
+    """The incident `cluster-changed`; it is told by the driver, since tasks can't report it to the target."""
+    return ClusterChangedError(
+        f"cluster-changed: {alias} is the cluster {meant}, and {address} leads to the cluster {found}: "
+        f"nothing is written there. Let the address lead to {meant} again; or, if {found} is meant from now "
+        f"on, restart with --accept-cluster {alias}, or set on.cluster.change=continue: the copy then begins "
+        "as at a first start"
+    )
 
 
 def records_lost(position: int, start: int) -> Incident:

@@ -1,14 +1,27 @@
-"""Remembers which brokers of a cluster can be tried when its bootstrap servers do not respond (KIP-899)."""
+"""Remembers which brokers of a cluster can be tried when its bootstrap servers do not respond (KIP-899).
+
+Also the id of the cluster that is meant by them: every connection is held to it.
+"""
 
 import random
 from collections.abc import Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 Address = tuple[str, int]
 """Host and port."""
 
 _CLUSTERS_MAX: Final = 100
 _UNREACHABLE_MAX: Final = 1000
+
+
+class Meant(NamedTuple):
+    """The id of a cluster, empty where any is allowed, and its alias."""
+
+    cluster_id: str
+    alias: str = ""
+
+
+ANY: Final = Meant("")
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
@@ -28,6 +41,16 @@ class KnownBrokers:
         """By bootstrap servers: the brokers that the last Metadata response named."""
         self._unreachable: Mapping[Address, None] = {}
         """Addresses to which the last attempt to connect failed."""
+        self._meant: Mapping[tuple[Address, ...], Meant] = {}
+        """By bootstrap servers."""
+
+    def mean(self, bootstrap_servers: tuple[Address, ...], cluster: "Meant") -> None:
+        """From now on connections are opened to this cluster only."""
+        self._meant = _with_newest(self._meant, bootstrap_servers, cluster, self._clusters_max)
+
+    def meant(self, bootstrap_servers: tuple[Address, ...]) -> "Meant":
+        """Return the cluster that is meant."""
+        return self._meant.get(bootstrap_servers, ANY)
 
     def note_metadata(self, bootstrap_servers: tuple[Address, ...], brokers: Sequence[Address]) -> None:
         """A Metadata response named these brokers."""

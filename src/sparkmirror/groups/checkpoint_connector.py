@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from sparkmirror.batches.cycles import names_show_origin
@@ -55,7 +55,14 @@ _HAS_MEMBERS = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PR
 class CheckpointConnector:
     """One flow's checkpoint connector."""
 
-    def __init__(self, settings: FlowWorker, connector: ConfiguredCheckpoint) -> None:
+    def __init__(
+        self,
+        settings: FlowWorker,
+        connector: ConfiguredCheckpoint,
+        require: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`require` returns when the clusters are those that are meant."""
+        self._require = require
         self._flow = settings.flow
         self._connector = connector
         self._settings = connector.settings
@@ -105,6 +112,7 @@ class CheckpointConnector:
         settings = self._settings
         self._source = self._source or Groups(self._connector.source_admin)
         self._target = self._target or Groups(self._connector.target_admin)
+        self._require()
         self._topics.ensure()
         if not self._topics.result.missing:
             self._book = CheckpointBook(self._own_checkpoints())

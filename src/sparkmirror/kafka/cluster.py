@@ -15,6 +15,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, FindCoordinatorRespo
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import (
     AuthenticationError,
+    ClusterChangedError,
     DisconnectedError,
     KafkaError,
     RetriableError,
@@ -270,6 +271,8 @@ class Cluster:
         self._pool.close()
 
     def _named(self, error: KafkaError, action: str) -> KafkaError:
+        if isinstance(error, ClusterChangedError):  # which says everything
+            return error
         return type(error)(f"{action} on {self.name}: {error}", error.code)
 
     def _ask_leader(

@@ -16,6 +16,7 @@ from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.mirror.event_log import EventLog
+from sparkmirror.mirror.flow_clusters import FlowClusters
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup
 from sparkmirror.mirror.progress_watch import ProgressWatch
@@ -99,13 +100,22 @@ class SourceRun:
         connector: ConfiguredSource,
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
+        accepted: Collection[Alias] = (),
     ) -> None:
+        """`accepted` are the clusters that a person has said to be meant, whatever they were before."""
         self._of = on.flow, connector.name
         self.slots = connector.settings.tasks_max
         self._events = EventLog(on.flow, connector.name, on.worker_client)
         self.limits = RateLimitUpdates(on, connector, self._events.note)
+        self.clusters = FlowClusters(on, connector, accepted, self._events.note)
         self._source = SourceConnector(
-            on, connector, session, slots_of, limits=lambda: self.limits.limits, note=self._events.note
+            on,
+            connector,
+            session,
+            slots_of,
+            limits=lambda: self.limits.limits,
+            note=self._events.note,
+            clusters=self.clusters,
         )
         reader = ProgressReader(on.worker_client, StateTopic.PROGRESS.of(on.flow.source))
         self._history = EventHistory(on.flow, on.worker_client)
@@ -163,8 +173,14 @@ class SourceRun:
     def failures(self) -> Mapping[int, str]:
         return self._progress.failed_tasks()
 
+    @property
+    def changed(self) -> Collection[Alias]:
+        """The aliases whose addresses lead to other clusters than those meant. Safe in any thread."""
+        return [watch.cluster for watch in self._clusters if watch.changed is not None]
+
     def trouble(self) -> str | None:
-        return self._source.trouble
+        changed = next((watch.changed for watch in self._clusters if watch.changed is not None), None)
+        return changed or self._source.trouble
 
     def topics(self) -> Collection[str]:
         return self._progress.written_topics()
@@ -210,9 +226,12 @@ class CheckpointRun:
     slots = 0
     verifying = None
 
-    def __init__(self, on: FlowWorker, connector: ConfiguredCheckpoint) -> None:
+    def __init__(
+        self, on: FlowWorker, connector: ConfiguredCheckpoint, require: Callable[[], None] = lambda: None
+    ) -> None:
+        """`require` returns when the clusters are those that are meant."""
         self._of = on.flow, connector.name
-        self._checkpoints = CheckpointConnector(on, connector)
+        self._checkpoints = CheckpointConnector(on, connector, require)
         self.threads: Sequence[PeriodicThread] = (self._checkpoints.thread,)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
@@ -248,11 +267,14 @@ class HeartbeatRun:
     slots = 0
     verifying = None
 
-    def __init__(self, on: FlowWorker, connector: ConfiguredHeartbeat) -> None:
+    def __init__(
+        self, on: FlowWorker, connector: ConfiguredHeartbeat, require: Callable[[], None] = lambda: None
+    ) -> None:
+        """`require` returns when the clusters are those that are meant."""
         self._of = on.flow, connector.name
         self._emits = connector.settings.emit
         self._interval_s = connector.settings.interval_s
-        self._heartbeats = HeartbeatConnector(on, connector)
+        self._heartbeats = HeartbeatConnector(on, connector, require)
         self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread,)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:

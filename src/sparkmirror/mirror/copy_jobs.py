@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.quantities import counted
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
+from sparkmirror.kafka.net.transport import meant_clusters
 from sparkmirror.kafka.transactions.transaction_runs import fence
 from sparkmirror.mirror.reassignment import Running
 from sparkmirror.periodic.flow_log import flow_log
@@ -78,7 +80,7 @@ def task_plans(  # noqa: PLR0913 - a plan's parts
     count = min(settings.tasks_max, len(partitions), max(slots, 1))
     by_source = {partition.source: partition for partition in partitions}
     assignment = assigner(by_source, count)
-    return [
+    plans = [
         TaskPlan(
             flow=on.flow,
             connector=connector.name,
@@ -99,6 +101,7 @@ def task_plans(  # noqa: PLR0913 - a plan's parts
         )
         for task, (share, rate_shares) in enumerate(zip(assignment, shares(assignment), strict=True))
     ]
+    return [replace(plan, meant=meant_clusters(plan.connections)) for plan in plans]
 
 
 def _state_plan(on: FlowWorker, *, fences: bool) -> StatePlan:

@@ -2,7 +2,7 @@
 
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from sparkmirror.domain.assignment import slots_share
@@ -31,8 +31,13 @@ class MirrorMaker:
         log_file: Path,
         *,
         shared: bool = False,
+        accepted: Collection[Alias] = (),
     ) -> None:
-        """`shared`: other processes run the same file, and share the flows."""
+        """`shared`: other processes run the same file, and share the flows.
+
+        `accepted` are the clusters that a person has said to be meant, whatever they were before.
+        """
+        self._accepted = accepted
         self._flows = flows
         self._spark = SparkOnDemand(self._with_bounded_cores(spark), self._wanted_slots(), log_file)
         self._stopping = threading.Event()
@@ -66,7 +71,33 @@ class MirrorMaker:
                     raise SparkmirrorError(f"{flow}: {run.failure}")
             if self._shared is not None:
                 self._shared.check()
+            self._begin_again()
             each_second()
+
+    def _begin_again(self) -> None:
+        """Begin the flows anew of which a cluster was replaced, where `on.cluster.change` is continue."""
+        asking = [run for run in self._runs.values() if run.continues_with_another]
+        changed = {alias for run in asking for alias in run.changed}
+        again = [flow for flow in self._runs if changed & set(flow)]
+        if not again:
+            return
+        runs = [self._runs[flow] for flow in again]
+        _log.warning(
+            "another cluster answers for %s: %s begins again",
+            *(", ".join(map(str, sorted(each))) for each in (changed, again)),
+        )
+        end_flows(runs)
+        for run in runs:
+            run.release()
+        if self._shared is not None:
+            self._shared.begin_again(again)
+            return
+        self._own = {
+            **self._own,
+            **{each.flow: self._run_of(each) for each in self._flows if each.flow in again},
+        }
+        for flow in again:
+            self._own[flow].start()
 
     def change_limits(self, limits: Mapping[Flow, RateLimits]) -> None:
         """Replace the limits of these flows, from the thread that waits."""
@@ -119,7 +150,7 @@ class MirrorMaker:
         return self._own if self._shared is None else self._shared.runs
 
     def _run_of(self, flow: ConfiguredFlow) -> FlowRun:
-        run = FlowRun(flow, self._spark.session(), self._slots_for(flow))
+        run = FlowRun(flow, self._spark.session(), self._slots_for(flow), self._accepted)
         if flow.flow in self._limits:
             run.change_limits(self._limits[flow.flow])
         return run

@@ -8,12 +8,13 @@ the nodes, so that flows spread, and move only where a node has come or gone.
 import os
 import socket
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.incidents import OnClusterChange
 from sparkmirror.kafka.groups.worker_group import WorkerGroup
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
@@ -28,14 +29,23 @@ class FlowRun:
     """Single use: create a new FlowRun to restart a flow."""
 
     def __init__(
-        self, flow: ConfiguredFlow, session: "Future[Session]", slots_of: Callable[[Session], int]
+        self,
+        flow: ConfiguredFlow,
+        session: "Future[Session]",
+        slots_of: Callable[[Session], int],
+        accepted: Collection[Alias] = (),
     ) -> None:
+        """`accepted` are the clusters that a person has said to be meant, whatever they were before."""
         self._shown = flow.shown
-        self._source = None if flow.source is None else SourceRun(flow, flow.source, session, slots_of)
+        self._settings = None if flow.source is None else flow.source.settings
+        self._source = (
+            None if flow.source is None else SourceRun(flow, flow.source, session, slots_of, accepted)
+        )
+        require = (lambda: None) if self._source is None else self._source.clusters.require
         self._configured = {} if flow.source is None else flow.shown.get(flow.source.name, {})
         self.connectors: Sequence[ConnectorRun] = [
-            HeartbeatRun(flow, flow.heartbeat),
-            *([] if flow.checkpoint is None else [CheckpointRun(flow, flow.checkpoint)]),
+            HeartbeatRun(flow, flow.heartbeat, require),
+            *([] if flow.checkpoint is None else [CheckpointRun(flow, flow.checkpoint, require)]),
             *([] if self._source is None else [self._source]),
         ]
 
@@ -61,6 +71,22 @@ class FlowRun:
     def up(self) -> Mapping[Alias, bool | None]:
         """Whether the clusters that it reads or mirrors into answer; None before the first request."""
         return {} if self._source is None else self._source.up
+
+    @property
+    def changed(self) -> Collection[Alias]:
+        """The aliases at whose addresses another cluster answers than the one that is meant."""
+        return () if self._source is None else self._source.changed
+
+    @property
+    def continues_with_another(self) -> bool:
+        """Whether a cluster has changed, and the flow is to begin anew with the one that answers."""
+        reactions = None if self._settings is None else self._settings.copying.reactions
+        return bool(self.changed and reactions and reactions.on_cluster_change is OnClusterChange.CONTINUE)
+
+    def release(self) -> None:
+        """Let the next run find out anew which clusters there are."""
+        if self._source is not None:
+            self._source.clusters.release()
 
     def change_limits(self, limits: RateLimits) -> None:
         """Replace the rate limits. Safe in any thread."""
@@ -93,6 +119,12 @@ class SharedFlows:
     def runs(self) -> Mapping[Flow, FlowRun]:
         """The flows that this node runs. Safe in any thread."""
         return {shared.flow.flow: run for shared in self._shared if (run := shared.run) is not None}
+
+    def begin_again(self, flows: Collection[Flow]) -> None:
+        """Run these anew, whose runs have ended."""
+        for shared in self._shared:
+            if shared.flow.flow in flows:
+                shared.run = None  # the next check starts another one
 
     def stop(self) -> None:
         """End all runs in order, so that other nodes take over."""

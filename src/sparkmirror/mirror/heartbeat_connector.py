@@ -1,7 +1,7 @@
 """Runs a MirrorHeartbeatConnector, which writes a record to the target's heartbeats topic every interval."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.kafka.data.topic_log import TopicWriter
@@ -16,7 +16,11 @@ from sparkmirror.storage.own_topics import OwnTopics, watching
 class HeartbeatConnector:
     """The heartbeat connector of one flow."""
 
-    def __init__(self, on: FlowWorker, connector: ConfiguredHeartbeat) -> None:
+    def __init__(
+        self, on: FlowWorker, connector: ConfiguredHeartbeat, require: Callable[[], None] = lambda: None
+    ) -> None:
+        """`require` returns when the clusters are those that are meant."""
+        self._require = require
         self._flow = on.flow
         self._connector = connector
         self._writer = TopicWriter(on.worker_client)
@@ -31,6 +35,7 @@ class HeartbeatConnector:
 
     def _prepare(self) -> Iterable[Job]:
         settings = self._connector.settings
+        self._require()
         self._topics.ensure()
         if not settings.emit:
             return ()

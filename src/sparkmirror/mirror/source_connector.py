@@ -12,6 +12,7 @@ from sparkmirror.domain.errors import SparkmirrorError, SupersededError
 from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.mirror.copy_jobs import CopyJobs
+from sparkmirror.mirror.flow_clusters import FlowClusters
 from sparkmirror.mirror.reassignment import (
     DEFAULT_REASSIGNMENT,
     Imbalance,
@@ -82,8 +83,9 @@ class SourceConnector:
         *,
         limits: Callable[[], RateLimits] = lambda: NO_LIMITS,
         note: Note = no_note,
+        clusters: FlowClusters | None = None,
     ) -> None:
-        """`note` gets the events."""
+        """`note` gets the events; `clusters` are shared with the flow's other connectors."""
         self._on = on
         self._connector = connector
         self._policy = policy
@@ -98,6 +100,7 @@ class SourceConnector:
         self._other_slots_since: float | None = None
         self._admins: FlowAdmins | None = None
         self._own_topics = SourceTopics(on, connector, self._log, note)
+        self._clusters = clusters or FlowClusters(on, connector, note=note)
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
@@ -127,7 +130,7 @@ class SourceConnector:
         if self.thread.failure is not None:
             return str(self.thread.failure)
         incompatible = None if self._config_sync is None else self._config_sync.incompatible
-        return self._own_topics.trouble or incompatible
+        return self._clusters.trouble or self._own_topics.trouble or incompatible
 
     @property
     def promotions(self) -> Promotions:
@@ -141,8 +144,10 @@ class SourceConnector:
 
     def _prepare(self) -> Iterable[Job]:
         self._admins = self._admins or FlowAdmins(self._on.flow, self._connector)
+        self._clusters.require()
         self._own_topics.create(self._admins.target)
         self._copy_jobs.fences = self._own_topics.has_attempts
+        self._clusters.record(can_remember=self._own_topics.has_attempts)
         self._tell_promoted()
         self._topic_sync = self._new_topic_sync(self._admins)
         self._append_time = AppendTimeTopics(self._admins.target)
@@ -201,6 +206,8 @@ class SourceConnector:
         assert self._admins is not None
         remade = self._own_topics.watch(self._admins.target)
         self._copy_jobs.fences = self._own_topics.has_attempts
+        if remade & self._own_topics.of_tasks:
+            self._clusters.remember(can_remember=self._own_topics.has_attempts)
         if remade & self._own_topics.of_tasks and self._running:
             self._copy_jobs.announce_loss()
             self._reassign()

@@ -9,7 +9,12 @@ from math import inf
 from typing import Final, TypeVar
 
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.errors import SparkmirrorError, SupersededError, UnfitTopicError
+from sparkmirror.domain.errors import (
+    SameClusterError,
+    SparkmirrorError,
+    SupersededError,
+    UnfitTopicError,
+)
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.periodic.job_failures import REPEATED_EVERY_S, JobFailures
 
@@ -135,7 +140,7 @@ class PeriodicThread:
                 self._prepared,
                 self._stopping,
                 self._log,
-                gives_up=lambda error: isinstance(error, UnfitTopicError),
+                gives_up=lambda error: isinstance(error, UnfitTopicError | SameClusterError),
             )
         except SparkmirrorError as error:
             self._fail(error)
@@ -181,7 +186,8 @@ def persist(
 ) -> T | None:
     """Retry the action with back-off and return its result; None when `stopping` is set before it succeeds.
 
-    An error that does not pass by itself is logged once a minute. Raises a SparkmirrorError for which `gives_up` returns True.
+    An error that does not pass by itself is logged once a minute.
+    Raises a SparkmirrorError for which `gives_up` returns True.
     """
     failures, said, said_at = 0, "", 0.0
     while not stopping.is_set():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from typing import Final
 
 from sparkmirror.domain.errors import AuthorizationError
-from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.quantities import some_of
 from sparkmirror.kafka.wire.error_codes import (
     INVALID_REPLICATION_FACTOR,
@@ -16,7 +16,7 @@ from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.settings.source import stops_behind_others
-from sparkmirror.settings.topic_selection import BlockKind, by_cause
+from sparkmirror.settings.topic_selection import BlockKind, by_cause, mirrors_by_pattern, same_cluster
 from sparkmirror.setup.topic_plan import throttled_creation
 
 TOO_MANY_REPLICAS: Final = "too many replicas"
@@ -152,15 +152,14 @@ def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
     If a pattern matches copies too, every refresh would mirror the last one's.
     """
     source, target = survey.source, survey.target
-    by_pattern = any(topic not in survey.named for topic, _ in survey.mirrored)
-    if by_pattern and source.cluster_id and source.cluster_id == target.cluster_id:
+    if not source.cluster_id or source.cluster_id != target.cluster_id:
+        return
+    mirrored = [topic for topic, _ in survey.mirrored]
+    is_idle = not mirrored and mirrors_by_pattern(survey.settings, ())
+    if is_idle or any(topic not in survey.named for topic in mirrored):
+        found = same_cluster(Flow(source.alias, target.alias), source.cluster_id)
         yield Finding(
-            SAME_CLUSTER,
-            Severity.BLOCKS,
-            f"{target.alias}.bootstrap.servers",
-            f"{source.alias} and {target.alias} are one cluster (its id is {source.cluster_id}): "
-            "its topics, and their copies, would be mirrored into it again and again",
-            f"set {source.alias}.bootstrap.servers and {target.alias}.bootstrap.servers to two clusters",
+            SAME_CLUSTER, Severity.BLOCKS, f"{target.alias}.bootstrap.servers", found.why, found.remedy
         )
 
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import ClusterChangedError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.metrics.looks import ClusterLook
@@ -49,6 +49,8 @@ class ClusterWatch:
         self._ask = ask or (lambda: client.brokers(_ACTION))
         self._outage: Lasting | None = None
         self._error: str | None = None
+        self.changed: str | None = None
+        """Why a person is needed: another cluster answers than the one that is meant."""
         self.is_up: bool | None = None
         """Whether a broker answered the last request, and a login was accepted; None before the first."""
         self.thread = PeriodicThread(f"watch of {self.cluster}", self._log, self._jobs, client.close)
@@ -68,10 +70,14 @@ class ClusterWatch:
             self._ask()
         except SparkmirrorError as error:
             self._error = str(error)
+            changed = self._error if isinstance(error, ClusterChangedError) else None
+            if changed is not None and self.changed is None:
+                self._outage = None  # what follows is another matter, which is said
+            self.changed = changed
             self._note_outage(error, self._clock())
             self.is_up = False
             return
-        self.is_up = True
+        self.is_up, self.changed = True, None
         if self._outage is not None:
             lasted_s = self._clock() - self._outage.began_at
             self._log.info("%s answers again after %.0f s", self.cluster, lasted_s)
@@ -81,6 +87,10 @@ class ClusterWatch:
     def _note_outage(self, error: SparkmirrorError, now: float) -> None:
         if self._outage is None:
             self._outage = Lasting.since(now)
+            if self.changed is not None:
+                self._log.error("%s", error)
+                self._note(EventKind.INCIDENT, str(error), self.cluster)
+                return
             self._log.warning("%s does not answer: %s; retrying", self.cluster, error)
             self._note(EventKind.CLUSTER_DOWN, f"does not answer: {error}", self.cluster)
         elif self._outage.is_due(now):

@@ -112,6 +112,11 @@ def position_record(
     return LogRecord(key, value, partition=None, headers=_headers(position))
 
 
+def forgetting(connector: ConnectorName, source: Alias, partition: TopicPartition) -> LogRecord:
+    """Make the record that drops a position, as Connect's reset of offsets does."""
+    return LogRecord(position_key(connector, source, partition), None, partition=None)
+
+
 class StoredPositions(NamedTuple):
     """`newest_ms` is when the last one was stored, in epoch ms; None without any."""
 

@@ -12,6 +12,7 @@ from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Alias
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.mirror.dedicated import MirrorMaker
@@ -61,6 +62,14 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         metavar="ALIAS",
         help="run only the flows into these clusters; FILE comes before",
     )
+    parser.add_argument(
+        "--accept-cluster",
+        nargs="+",
+        metavar="ALIAS",
+        default=(),
+        help="the cluster that answers for ALIAS now is meant, whatever its id was: the copy begins as at a "
+        "first start",
+    )
     parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
     parser.add_argument(
         "--log-file", type=Path, help="file for Spark's own log (default: a new temporary file)"
@@ -98,13 +107,18 @@ def run(arguments: argparse.Namespace) -> int:
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
+    unknown = set(arguments.accept_cluster) - {alias for flow in read.flows for alias in flow.flow}
+    if unknown:
+        _log.error("--accept-cluster: no flow has the cluster %s", ", ".join(sorted(unknown)))
+        return _FAILED
     for finding in file_findings(read.config):
         _log.warning("%s", finding)
     if arguments.master:
         read.spark["spark.master"] = arguments.master
     require_java()
     log_file = arguments.log_file or spark_log_file("run")
-    mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared)
+    accepted = frozenset(map(Alias, arguments.accept_cluster))
+    mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared, accepted=accepted)
     _log.info("flows: %s", ", ".join(map(_named, read.flows)))
     try:
         _serve(mirror, Metrics(mirror.readings, metrics, mirror.node_reading), arguments, read.flows)

@@ -33,6 +33,7 @@ from sparkmirror.copy.task.outcomes import EndReason, Outcome
 from sparkmirror.copy.task_state import report_failure
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.kafka.net.transport import hold_to
 from sparkmirror.policies.rate_limits import RateLimits
 
 _log = logging.getLogger(__name__)
@@ -73,6 +74,7 @@ class _RunningTask:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"task {plan.task}: %(message)s")
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
+        hold_to(plan.meant, plan.connections)
         self._plan = plan
         self._jvm = _lowest_socket()
         self._copy: CopyLoop | None = None

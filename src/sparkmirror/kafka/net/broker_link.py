@@ -12,7 +12,12 @@ from typing import NamedTuple, Protocol
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import AuthenticationError, DisconnectedError, SparkmirrorError
+from sparkmirror.domain.errors import (
+    AuthenticationError,
+    ClusterChangedError,
+    DisconnectedError,
+    SparkmirrorError,
+)
 from sparkmirror.kafka.admin.metadata import Broker
 from sparkmirror.kafka.net.channel import Channel
 from sparkmirror.kafka.net.connection import Connection
@@ -233,7 +238,8 @@ class BrokerLink:
         if self._closed:
             return
         self._failures += 1
-        backoff = _LOGIN_BACKOFF if isinstance(error, AuthenticationError) else self._backoff
+        needs_user = isinstance(error, AuthenticationError | ClusterChangedError)
+        backoff = _LOGIN_BACKOFF if needs_user else self._backoff
         self._loop.call_later(backoff.delay_s(self._failures, random.random()), self._reconnect)
         self._owner.link_lost(self, error)
 

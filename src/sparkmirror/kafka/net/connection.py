@@ -11,10 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
+from kafka.protocol.metadata import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
+from sparkmirror.domain.incidents import cluster_changed
 from sparkmirror.domain.network import Transport, host_port
 from sparkmirror.kafka.net.channel import Channel
 from sparkmirror.kafka.net.login import LOGIN_ID, Ask, Login, renewal_s
@@ -25,6 +31,7 @@ from sparkmirror.kafka.wire.primitives import UNREADABLE
 
 _log = logging.getLogger(__name__)
 
+_METADATA_MAX = 12
 _API_VERSIONS_OF_EVERY_BROKER = 2
 """ApiVersions v3 is refused by brokers before 2.4, in a way that costs a second round trip."""
 
@@ -59,7 +66,7 @@ class Connection:
     def open(cls, host: str, port: int, settings: ConnectionSettings) -> "Connection":
         """Connect, learn what the broker speaks, and log in.
 
-        Raises DisconnectedError, ConfigError, AuthenticationError.
+        Raises DisconnectedError, ConfigError, AuthenticationError, ClusterChangedError.
 
         A broker that accepts a connection and does not respond is given up as soon as one that does not
         accept it, so that a hung broker delays its clients no longer than one that is gone.
@@ -71,9 +78,9 @@ class Connection:
         return connection
 
     def negotiate(self, host: str, settings: ConnectionSettings, timeout_s: float) -> None:
-        """First of all, by who made it: learn versions and log in.
+        """First of all, by who made it: learn versions, log in, and see whether the cluster is the one meant.
 
-        Closes it where that fails, and raises DisconnectedError, AuthenticationError.
+        Closes it where that fails, and raises DisconnectedError, AuthenticationError, ClusterChangedError.
         """
         self._settings = settings
         try:
@@ -81,9 +88,21 @@ class Connection:
             if settings.sasl is not None:
                 self._login = Login(settings, host, self.address)
                 self._log_in(timeout_s)
+            self._require_cluster(settings, timeout_s)
         except BaseException:
             self.close()
             raise
+
+    def _require_cluster(self, settings: ConnectionSettings, timeout_s: float) -> None:
+        """Before anything is written: an address may lead to another cluster than when it was known last."""
+        meant = network_of(settings).known_brokers.meant(settings.bootstrap_servers)
+        if not meant.cluster_id:
+            return
+        request = MetadataRequest(topics=[], allow_auto_topic_creation=False)
+        found = self.request(request, MetadataResponse, timeout_s=timeout_s, version_max=_METADATA_MAX)
+        if found.cluster_id and found.cluster_id != meant.cluster_id:
+            alias = meant.alias or settings.cluster
+            raise cluster_changed(alias, meant.cluster_id, found.cluster_id, self.address)
 
     def _learn_versions(self, timeout_s: float) -> None:
         request = ApiVersionsRequest(version=_API_VERSIONS_OF_EVERY_BROKER)

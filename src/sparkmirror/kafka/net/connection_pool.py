@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.errors import ClusterChangedError, DisconnectedError
 from sparkmirror.domain.known_brokers import Address
 from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.net.transport import network_of
@@ -53,20 +53,26 @@ class ConnectionPool:
     def any(self, timeout_s: float | None = None) -> Connection:
         """The connection to any broker: the one of the last call, else to the first that responds.
 
-        Raises DisconnectedError naming every address tried.
+        Raises DisconnectedError naming every address tried, ClusterChangedError where only
+        another cluster answers.
         """
         kept = self.kept(None)
         if kept is not None:
             return kept
         failures = []
+        changed: ClusterChangedError | None = None
         for address in self._known.addresses(self._settings.bootstrap_servers):
             try:
                 connection = self.to(address, timeout_s)
             except DisconnectedError as error:
                 failures.append(str(error))
+            except ClusterChangedError as error:
+                changed = error
             else:
                 self._last = address
                 return connection
+        if changed is not None:
+            raise changed
         raise DisconnectedError("; ".join(dict.fromkeys(failures)))
 
     def note_brokers(self, addresses: Sequence[Address]) -> None:

@@ -8,13 +8,13 @@ import select
 import socket
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Final
 
 from sparkmirror.domain.client_settings import ConnectionSettings, Network
 from sparkmirror.domain.errors import DisconnectedError
-from sparkmirror.domain.known_brokers import KnownBrokers
+from sparkmirror.domain.known_brokers import Address, KnownBrokers, Meant
 from sparkmirror.domain.network import InterruptedWaitError, Interruption, Transport, host_port
 
 _BUFFERS_PER_SEND = 64
@@ -81,6 +81,23 @@ _SOCKETS: Final = SocketNetwork()
 def network_of(settings: ConnectionSettings) -> Network:
     """The network that the settings name, the operating system's if they name none."""
     return settings.network or _SOCKETS
+
+
+def meant_clusters(connections: Iterable[ConnectionSettings]) -> Mapping[tuple[Address, ...], Meant]:
+    """Return the clusters that are meant, by bootstrap servers, for another process."""
+    found = {
+        each.bootstrap_servers: network_of(each).known_brokers.meant(each.bootstrap_servers)
+        for each in connections
+    }
+    return {servers: cluster for servers, cluster in found.items() if cluster.cluster_id}
+
+
+def hold_to(meant: Mapping[tuple[Address, ...], Meant], connections: Iterable[ConnectionSettings]) -> None:
+    """Hold connections to the clusters that `meant_clusters` returned."""
+    for each in connections:
+        if each.bootstrap_servers in meant:
+            known = network_of(each).known_brokers
+            known.mean(each.bootstrap_servers, meant[each.bootstrap_servers])
 
 
 class PlainTransport:

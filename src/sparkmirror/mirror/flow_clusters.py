@@ -1,0 +1,147 @@
+"""Learns between which clusters a flow is, and refuses others than those that it copied between before."""
+
+import threading
+from collections.abc import Collection, Iterator
+from contextlib import closing
+
+from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import ClusterChangedError, SameClusterError
+from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.incidents import OnClusterChange, cluster_changed
+from sparkmirror.domain.known_brokers import ANY, Meant
+from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.net.transport import network_of
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.topic_selection import Selection, mirrors_by_pattern, same_cluster
+from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.cluster_ids import ClusterIds, cluster_ids_record, read_cluster_ids
+from sparkmirror.storage.events import EventKind, Note, no_note
+from sparkmirror.storage.positions import forgetting, read_all_positions
+
+
+class FlowClusters:
+    """Thread-safe: the first connector that calls `require` asks both clusters, the others wait for it."""
+
+    def __init__(
+        self,
+        on: FlowWorker,
+        connector: ConfiguredSource,
+        accepted: Collection[Alias] = (),
+        note: Note = no_note,
+    ) -> None:
+        """`accepted` are the clusters that a person has said to be meant, whatever they were before."""
+        self._on = on
+        self._connector = connector
+        self._accepted = accepted
+        self._note = note
+        self._log = flow_log(__name__, on.flow, connector.name)
+        self._owner = owner_of(on.worker.offset_topic.name, connector.name)
+        self._topic = StateTopic.ATTEMPTS.of(on.flow.source)
+        self._lock = threading.Lock()
+        self._ids: ClusterIds | None = None
+        self._remembered: ClusterIds | None = None
+        self.trouble: str | None = None
+        """Why the flow may not begin. Safe in any thread."""
+
+    def require(self) -> None:
+        """Return when both clusters are those that are meant, to which connections are held from then on.
+
+        Raises ClusterChangedError, SameClusterError, KafkaError.
+        """
+        with self._lock:
+            if self._ids is not None:
+                return
+            try:
+                self._ids = self._checked()
+            except (ClusterChangedError, SameClusterError) as error:
+                if self.trouble is None:
+                    self._note(EventKind.INCIDENT, str(error), self._on.flow)
+                self.trouble = str(error)
+                raise
+            self.trouble = None
+            for settings, cluster in self._sides(self._ids):
+                _hold(settings, cluster)
+
+    def record(self, *, can_remember: bool) -> None:
+        """Remember the ids; after a change begin as at a first start. The flow's own topics are there.
+
+        Raises KafkaError.
+        """
+        ids, before = self._ids, self._remembered
+        if ids is None or ids == before:
+            return
+        if before is not None and _changes(before, ids):
+            self._start_over()
+        self.remember(can_remember=can_remember)
+
+    def remember(self, *, can_remember: bool = True) -> None:
+        """Write the ids, also where their record was lost. Raises KafkaError."""
+        if self._ids is None or not can_remember:
+            return
+        with closing(TopicWriter(self._on.worker_client)) as writer:
+            writer.write(self._topic, [cluster_ids_record(self._owner, self._ids)])
+        self._remembered = self._ids
+
+    def release(self) -> None:
+        """Allow other clusters again, before a run that asks anew."""
+        for settings, _ in self._sides(ClusterIds("", "")):
+            _hold(settings, ANY)
+
+    def _sides(self, ids: ClusterIds) -> Iterator[tuple[ConnectionSettings, Meant]]:
+        source, target = self._on.flow
+        yield self._connector.source_admin, Meant(ids.source, source)
+        yield self._connector.target_admin, Meant(ids.target, target)
+
+    def _checked(self) -> ClusterIds:
+        flow, connector = self._on.flow, self._connector
+        ids = ClusterIds(
+            read_metadata(connector.source_admin, ()).cluster_id,
+            read_metadata(connector.target_admin, ()).cluster_id,
+        )
+        if ids.source and ids.source == ids.target and self._mirrors_by_pattern():
+            raise SameClusterError(str(same_cluster(flow, ids.source)))
+        remembered = read_cluster_ids(self._on.worker_client, self._topic, self._owner)
+        self._remembered = remembered
+        if remembered is not None:
+            for alias, settings, before, now in (
+                (flow.source, connector.source_admin, remembered.source, ids.source),
+                (flow.target, connector.target_admin, remembered.target, ids.target),
+            ):
+                if before and now and before != now and not self._accepts(alias):
+                    raise cluster_changed(alias, before, now, settings.servers)
+        return ids
+
+    def _accepts(self, alias: Alias) -> bool:
+        reaction = self._connector.settings.copying.reactions.on_cluster_change
+        return alias in self._accepted or reaction is OnClusterChange.CONTINUE
+
+    def _mirrors_by_pattern(self) -> bool:
+        settings = self._connector.settings
+        with closing(Admin(self._connector.source_admin)) as source:
+            selected = Selection(settings).select(source.partition_counts())
+        return mirrors_by_pattern(settings, [topic for topic, _ in selected.pairs])
+
+    def _start_over(self) -> None:
+        where = self._on.positions_of(self._connector.name)
+        client, topic, name, source = where
+        stale = read_all_positions(*where)
+        if stale:
+            with closing(TopicWriter(client)) as writer:
+                writer.write(topic, [forgetting(name, source, partition) for partition in stale])
+        text = (
+            f"begins as at a first start: {len(stale)} positions are about another cluster, and are dropped"
+        )
+        self._log.warning("%s", text)
+        self._note(EventKind.INCIDENT, f"cluster-changed: {text}", self._on.flow)
+
+
+def _changes(before: ClusterIds, now: ClusterIds) -> bool:
+    return any(old and new and old != new for old, new in zip(before, now, strict=True))
+
+
+def _hold(settings: ConnectionSettings, cluster: Meant) -> None:
+    network_of(settings).known_brokers.mean(settings.bootstrap_servers, cluster)
