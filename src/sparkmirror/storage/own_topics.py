@@ -128,9 +128,10 @@ class OwnTopics:
             self._note_results(missing, refused, admin)
             new = [topic for topic in topics if topic not in missing and topic.name not in before]
             self._unfit.log(unfit(admin, new))
-        for topic in topics:
-            if topic.is_needed and topic.name in refused:
-                raise KafkaError(refused[topic.name])
+        for topic in missing:
+            error = results[topic.name]
+            if error is not None and topic.is_needed:
+                raise type(error)(refused[topic.name], error.code)
         return self.result
 
     def _note_results(self, missing: Sequence[OwnTopic], refused: Mapping[str, str], admin: Admin) -> None:
