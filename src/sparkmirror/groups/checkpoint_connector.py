@@ -17,7 +17,7 @@ from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
 from sparkmirror.groups.target_logs import TargetLogs
 from sparkmirror.kafka.data.topic_log import TopicWriter
-from sparkmirror.kafka.groups.consumer_groups import Groups, Offsets, offsets_at
+from sparkmirror.kafka.groups.consumer_groups import Groups, ListedGroup, Offsets, offsets_at
 from sparkmirror.kafka.wire.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
 from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
 from sparkmirror.metrics.readings import GroupTranslation
@@ -25,7 +25,7 @@ from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, is_refuted,
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
-from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.periodic.flow_log import LogOnce, flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.settings.checkpoint import (
     MirrorCheckpointSettings,
@@ -67,6 +67,7 @@ class CheckpointConnector:
         self._connector = connector
         self._settings = connector.settings
         self._log = flow_log(__name__, settings.flow, connector.name)
+        self._unlisted_on_source, self._unlisted_on_target = LogOnce(self._log), LogOnce(self._log)
         self._writer = TopicWriter(connector.producer)
         self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, self._settings.offset_syncs_topic)
         self._reverse_syncs = ReverseSyncs(connector)
@@ -173,7 +174,7 @@ class CheckpointConnector:
     def _find_groups(self) -> None:
         assert self._source is not None
         settings = self._settings
-        listed = self._source.listed()
+        listed = _listed_on(self._source, self._unlisted_on_source)
         wanted = [group for group in sorted(listed) if settings.group_filter.should_replicate(group)]
         consumers = [group for group in wanted if listed[group].commits_offsets]
         # Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
@@ -291,7 +292,7 @@ class CheckpointConnector:
     def _sync(self) -> None:
         """Write checkpoints as offsets of groups that have no members on the target, only ever forward."""
         assert self._target is not None
-        listed = self._target.listed()
+        listed = _listed_on(self._target, self._unlisted_on_target)
         for group in self._groups:
             if group in listed and not listed[group].commits_offsets:
                 there = f"is a {listed[group].word} group on {self._flow.target}: left alone there"
@@ -358,6 +359,13 @@ class CheckpointConnector:
         if self._logged > _LOGGED_MAX:
             self._log.warning("and %d more groups; `groups explain` shows why", self._logged - _LOGGED_MAX)
         self._logged = 0
+
+
+def _listed_on(side: Groups, unlisted: LogOnce) -> Mapping[GroupId, ListedGroup]:
+    """List the groups of the brokers that answer; those of the others keep none back."""
+    listed, errors = side.listing()
+    unlisted.log(f"groups of one broker are not known, those of the others are: {error}" for error in errors)
+    return listed
 
 
 def translation_of(

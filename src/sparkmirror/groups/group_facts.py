@@ -41,7 +41,8 @@ def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
 
 def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:
     with closing(Groups(admin)) as groups:
-        listed = groups.listed().get(group)
+        listing = groups.listing()
+        listed = listing.groups.get(group)
         committed = groups.committed([group])[group]
         if isinstance(committed, KafkaError):
             is_left_alone = listed is not None and not listed.commits_offsets
@@ -50,7 +51,7 @@ def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:
         else:
             error = None
         if listed is None:
-            return GroupThere(committed={}, error=error)
+            return GroupThere(committed={}, error=error or next(map(str, listing.errors), None))
         members: list[str] = []
         if listed.is_active and listed.commits_offsets:
             found = groups.members({group: listed})[group]

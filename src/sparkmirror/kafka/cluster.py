@@ -52,7 +52,10 @@ class Role(Enum):
 
     ANY = auto()
     CONTROLLER = auto()
-    """The controller. With ZooKeeper only it accepts such requests; with KRaft every broker forwards them."""
+    """The controller. With ZooKeeper only it accepts such requests; with KRaft every broker forwards them.
+
+    So where it can't be reached another broker is asked: with KRaft the one that is named is any broker.
+    """
 
 
 class CoordinatorKind(IntEnum):
@@ -162,7 +165,12 @@ class Cluster:
             except AuthenticationError:
                 self._pool.drop(kept)  # its session could not be renewed: it is closed
                 raise
-        connection = self.connection(address, timeout_s)
+        try:
+            connection = self.connection(address, timeout_s)
+        except DisconnectedError:
+            if to is not Role.CONTROLLER:
+                raise
+            connection = self.connection(None, timeout_s)
         try:
             return exchange(connection)
         except (DisconnectedError, AuthenticationError):

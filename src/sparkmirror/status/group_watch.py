@@ -67,7 +67,7 @@ class GroupWatch:
         self._known = [*found, *errors]
         book = CheckpointBook(unless_missing(lambda: self._checkpoints.catch_up(_READ_TIMEOUT_S), ()))
         self._looks.note_translation(found, self._histories.read(), book, time.monotonic(), errors)
-        listed = self._target.listed()
+        listed = self._target.listing().groups
         committed, errors = _parted(self._target.committed(found))
         there = {
             group: {partition: offset for partition, (offset, _) in offsets.items()}
@@ -81,7 +81,7 @@ class GroupWatch:
 
         Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
         """
-        settings, listed = self._connector.settings, self._source.listed()
+        settings, listed = self._connector.settings, self._source.listing().groups
         wanted = [
             group
             for group, of in listed.items()

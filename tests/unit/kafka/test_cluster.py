@@ -161,6 +161,17 @@ def test_controller_that_left_is_not_asked_again(brokers: FakeBrokers) -> None:
         cluster.ask("create topics", host_of, Role.CONTROLLER)
 
 
+def test_another_broker_is_asked_where_the_controller_can_t_be_reached(brokers: FakeBrokers) -> None:
+    """Under KRaft the one that is named as controller is any broker, and each forwards to the controller."""
+    brokers.hanging = {"b1"}
+    cluster = client(brokers)
+    assert cluster.ask("create topics", host_of, Role.CONTROLLER) == "b0"
+    brokers.hanging = {"b0", "b1", "b2"}
+    cluster.forget()
+    with pytest.raises(DisconnectedError):
+        cluster.ask("create topics", host_of, Role.CONTROLLER)
+
+
 def test_each_leader_is_asked_once_for_its_partitions(brokers: FakeBrokers) -> None:
     brokers.count = 2
 

@@ -18,6 +18,7 @@ from kafka.protocol.consumer import (
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.tried_rights import is_denied
 from sparkmirror.kafka.cluster import Cluster
@@ -89,6 +90,13 @@ class ListedGroup:
         return self.commits_offsets and not self.is_active
 
 
+class GroupListing(NamedTuple):
+    """Groups as the brokers that answer list them; `errors` has one for each broker that does not."""
+
+    groups: Mapping[GroupId, ListedGroup]
+    errors: Sequence[KafkaError]
+
+
 class Groups:
     """Every method blocks and raises KafkaError when the request as a whole failed. One owner."""
 
@@ -100,17 +108,39 @@ class Groups:
         self._cluster.close()
 
     def listed(self) -> Mapping[GroupId, ListedGroup]:
-        """Every group, whatever its type: each broker lists those that it coordinates."""
+        """List every group, whatever its type. Raises KafkaError when one broker does not list its own."""
+        listing = self.listing()
+        for error in listing.errors:
+            raise error
+        return listing.groups
+
+    def listing(self) -> GroupListing:
+        """List the groups of the brokers that answer: each lists those that it coordinates.
+
+        Raises KafkaError when none answers.
+        """
         listed: dict[GroupId, ListedGroup] = {}
-        for broker in self._cluster.brokers("list groups"):
-            response = self._cluster.request("list groups", ListGroupsRequest(), ListGroupsResponse, broker)
-            if response.error_code != NONE:
-                raise self._cluster.error(response.error_code, "list groups")
-            for group in response.groups:
-                listed[GroupId(group.group_id)] = ListedGroup(
-                    (group.group_type or "").lower(), group.group_state or "", group.protocol_type
-                )
-        return listed
+        errors: list[KafkaError] = []
+        brokers = self._cluster.brokers("list groups")
+        for broker in brokers:
+            try:
+                listed |= self._listed_by(broker)
+            except KafkaError as error:
+                errors.append(error)
+        if len(errors) == len(brokers):
+            raise errors[0]
+        return GroupListing(listed, tuple(errors))
+
+    def _listed_by(self, broker: Address) -> Mapping[GroupId, ListedGroup]:
+        response = self._cluster.request("list groups", ListGroupsRequest(), ListGroupsResponse, broker)
+        if response.error_code != NONE:
+            raise self._cluster.error(response.error_code, "list groups")
+        return {
+            GroupId(group.group_id): ListedGroup(
+                (group.group_type or "").lower(), group.group_state or "", group.protocol_type
+            )
+            for group in response.groups
+        }
 
     def hidden(self, groups: Collection[GroupId]) -> Mapping[GroupId, KafkaError]:
         """Return groups that this principal may not describe, so that no list has them.

@@ -237,6 +237,9 @@ class BrokerLink:
     def _lost(self, error: SparkmirrorError) -> None:
         if self._closed:
             return
+        if isinstance(error, DisconnectedError):
+            where = f"broker {self.broker.node_id} of {self._settings.cluster}"
+            error = DisconnectedError(f"{where}: {error}", error.code)
         self._failures += 1
         needs_user = isinstance(error, AuthenticationError | ClusterChangedError)
         backoff = _LOGIN_BACKOFF if needs_user else self._backoff

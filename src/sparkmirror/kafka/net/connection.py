@@ -187,6 +187,7 @@ class Connection:
 
     def ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
         """Send a whole frame made by hand and wait for the next one that comes. Raises DisconnectedError."""
+        self._await_throttle_end()  # logins don't wait: what responds to them need not be a broker yet
         self._renew_session(timeout_s)
         try:
             response = self._ask(frame, name, timeout_s)
@@ -196,7 +197,6 @@ class Connection:
         return response
 
     def _ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
-        self._await_throttle_end()
         self._transport.set_timeout(timeout_s)
         self._channel.send(frame)
         for received in self._channel.receive():

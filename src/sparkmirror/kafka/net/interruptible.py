@@ -41,7 +41,6 @@ class InterruptibleConnection(Connection):
         return self.into_channel().fileno()
 
     def _ask(self, frame: Sequence[bytes | memoryview], name: str, timeout_s: float) -> memoryview:
-        self._await_throttle_end()
         deadline = self._network.time() + timeout_s
         channel = self.into_channel()
         self.is_busy = True

@@ -1,0 +1,142 @@
+"""Copying under client quotas of the source and of the target: at their rate, and without an error."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import replace
+from typing import Final
+
+import pytest
+from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
+
+from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored
+from tests.support.any_cluster import AnyCluster
+from tests.support.broker_data import Keyed, append, keyed_of
+from tests.support.connections import connection
+
+RATE: Final = 100_000
+SIZE: Final = 2_000
+RECORDS: Final = 1_200
+BYTES: Final = SIZE * RECORDS
+WINDOW_S: Final = 11.0
+"""A broker measures a rate over that time, by default."""
+TIMEOUT_S: Final = 4.0
+"""Throttle times are longer than a request may take."""
+BATCHES: Final = {"batch.size": "16000", "linger.ms": "20"}
+
+
+@pytest.fixture
+def watch(real_bench: Bench) -> Iterator[ProgressReports]:
+    with closing(ProgressReports(real_bench)) as made:
+        yield made
+
+
+@contextmanager
+def quota(cluster: AnyCluster, key: str, value: float) -> Iterator[None]:
+    """Set a quota of the default client id during the block."""
+    entry = AlterClientQuotasRequest.EntryData
+    default = entry.EntityData(entity_type="client-id", entity_name=None)
+
+    def alter(op: object) -> None:
+        request = AlterClientQuotasRequest(entries=[entry(entity=[default], ops=[op])], validate_only=False)
+        with closing(Cluster(connection(cluster))) as opened:
+            response = opened.request("alter client quotas", request, AlterClientQuotasResponse)
+        assert not [each.error_message for each in response.entries if each.error_code]
+
+    alter(entry.OpData(key=key, value=value, remove=False))
+    try:
+        yield
+    finally:
+        alter(entry.OpData(key=key, value=0.0, remove=True))
+
+
+def numbered_values(count: int, first: int = 0) -> list[Keyed]:
+    return [(b"%d" % at, (b"%d " % at).ljust(SIZE, b"v")) for at in range(first, first + count)]
+
+
+def fill(bench: Bench, topic: str, records: int = RECORDS) -> list[Keyed]:
+    values = numbered_values(records)
+    append(bench.source, topic, values, settings=BATCHES)
+    return values
+
+
+def plan_of(bench: Bench, topic: str) -> TaskPlan:
+    plan = bench.plan(TopicPartition(topic, 0))
+    source, target = (
+        replace(settings.connection, request_timeout_s=TIMEOUT_S)
+        for settings in (plan.consumer, plan.producer)
+    )
+    return replace(
+        plan,
+        consumer=replace(plan.consumer, connection=source),
+        producer=replace(plan.producer, connection=target),
+    )
+
+
+def copied(bench: Bench, topic: str) -> list[Keyed]:
+    return keyed_of(bench.target, remote(topic), 0)
+
+
+@pytest.mark.parametrize(
+    ("side", "key"), [("target", "producer_byte_rate"), ("source", "consumer_byte_rate")]
+)
+def test_copying_is_steady_at_a_quota(real_bench: Bench, watch: ProgressReports, side: str, key: str) -> None:
+    topic = f"contract.quota.{side}"
+    real_bench.create(topic)
+    written = fill(real_bench, topic)
+    limited: AnyCluster = getattr(real_bench, side)
+    states = set()
+
+    def is_whole(report: PartitionProgress) -> bool:
+        states.add(report.state)
+        return report.records == RECORDS
+
+    with quota(limited, key, RATE):
+        began = time.monotonic()
+        with running(plan_of(real_bench, topic)):
+            watch.await_progress(topic, is_whole)
+            elapsed_s = time.monotonic() - began
+    assert states == {PartitionState.RUNNING}
+    assert BYTES / elapsed_s >= 0.95 * RATE
+    assert BYTES / (elapsed_s + WINDOW_S) <= 1.05 * RATE
+    assert copied(real_bench, topic) == written
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_copying_goes_on_where_a_quota_for_requests_throttles_them_all(
+    real_bench: Bench, watch: ProgressReports, side: str
+) -> None:
+    topic = f"contract.request-quota.{side}"
+    real_bench.create(topic)
+    written = fill(real_bench, topic, 100)
+    limited: AnyCluster = getattr(real_bench, side)
+    with quota(limited, "request_percentage", 0.05), running(plan_of(real_bench, topic)):
+        report = watch.await_progress(topic, lambda report: report.records == 100)
+    assert report.state is PartitionState.RUNNING
+    assert copied(real_bench, topic) == written
+
+
+def test_a_crash_is_resumed_from_under_a_quota_for_reading_the_target(
+    real_bench: Bench, watch: ProgressReports
+) -> None:
+    """What lies behind the stored position is read back, after the throttle times that this takes."""
+    topic = "contract.quota.crash"
+    real_bench.create(topic)
+    written = fill(real_bench, topic, 10)
+    plan = plan_of(real_bench, topic)
+    with running(plan):
+        watch.await_progress(topic, lambda report: report.records == 10)
+    known = stored(real_bench, topic)
+    append(real_bench.source, topic, more := numbered_values(RECORDS, 10), settings=BATCHES)
+    with running(plan):
+        watch.await_progress(topic, lambda report: report.position == 10 + RECORDS - 1)
+    store(real_bench, topic, known)
+    append(real_bench.source, topic, last := numbered_values(10, 10 + RECORDS), settings=BATCHES)
+    with quota(real_bench.target, "consumer_byte_rate", RATE), running(plan):
+        report = watch.await_progress(topic, lambda report: report.position == 20 + RECORDS - 1)
+    assert report.state is PartitionState.RUNNING
+    assert copied(real_bench, topic) == [*written, *more, *last]
