@@ -66,6 +66,8 @@ _WHAT_TO_DO = (
     "This one stops. Processes with one file share its flows, and take over from each other, with "
     "dedicated.mode.enable.internal.rest=true; else run one of them, and let no supervisor restart the other"
 )
+_STARTS_OVER_TOLD_S = 10.0
+"""The time that copying waits for what tells whether the mirror starts over."""
 _OBSTACLES_MAX = 20
 """The most obstacles that are logged in full."""
 
@@ -109,6 +111,7 @@ class SourceConnector:
         self._unwritten = LogOnce(self._log)
         self._topics: Topics | None = None
         self._is_checked = False
+        self._asked_at: float | None = None
         self._copy = CopyPlan()
         self._wanted: tuple[CopyPartition, ...] = ()
         self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
@@ -247,8 +250,8 @@ class SourceConnector:
                 _REFRESH, _PROBLEM_RETRY_S if self._topic_sync.has_problems else _WAITING_RETRY_S
             )
         if not self._is_checked:
-            self._is_checked = True
             self._warn_of_second_copies(topics)
+            self._is_checked = True
         replaced = self._copies.found(self._admins.target.listing(), self._wanted)
         if replaced and self._running:
             self._log.info("%s: another topic than before on the target; its tasks look", some_of(replaced))
@@ -273,10 +276,16 @@ class SourceConnector:
         self.thread.hasten(_REFRESH, 0.0)
 
     def _warn_of_second_copies(self, topics: Topics) -> None:
-        """Once, before the first position is stored. Copying begins all the same, as with Java."""
+        """Once, before the first position is stored. Copying begins all the same, as with Java.
+
+        Raises SparkmirrorError when a retry can tell, for some seconds.
+        """
+        asked_at = self._asked_at = self._asked_at or time.monotonic()
         try:
             found = started_over(self._on, self._connector, topics)
         except SparkmirrorError as error:
+            if error.retriable and time.monotonic() - asked_at < _STARTS_OVER_TOLD_S:
+                raise
             self._log.warning("can't tell whether this mirror starts over: %s", error)
             return
         if found:
@@ -287,8 +296,13 @@ class SourceConnector:
         if self._topics is None or self._topic_sync is None:
             self.thread.hasten(_REPORT_OBSTACLES, _PROBLEM_RETRY_S)
             return
-        topics = self._topic_sync.plan()  # topics created since are no obstacle
-        found = obstacles(self._on, self._connector, topics)
+        try:
+            topics = self._topic_sync.plan()  # topics created since are no obstacle
+            found = obstacles(self._on, self._connector, topics)
+        except SparkmirrorError as error:
+            if error.retriable:
+                self.thread.hasten(_REPORT_OBSTACLES, _PROBLEM_RETRY_S)
+            raise
         news = [finding for finding in found if finding.text not in topics.plan.warnings]
         for finding in news[:_OBSTACLES_MAX]:
             self._log.warning("%s", finding)

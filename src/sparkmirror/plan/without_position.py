@@ -6,9 +6,10 @@ That is what a new connector name does, a changed alias, or Connect beside what 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.quantities import some_of
-from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, settled_offsets
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.plan.backlog import stored_positions
 from sparkmirror.plan.flow_plan import Finding
@@ -57,8 +58,13 @@ def filled_topics(
     if not partitions:
         return set()
     consumer = replace(connector.consumer_of(0), connection=connector.target_admin)
-    starts, ends = (list_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
-    return {partition.topic for partition in partitions if starts[partition] != ends[partition]}
+    starts, ends = (settled_offsets(consumer, partitions, which) for which in (EARLIEST, LATEST))
+    return {partition.topic for partition in partitions if _is_filled(starts[partition], ends[partition])}
+
+
+def _is_filled(start: int | SparkmirrorError, end: int | SparkmirrorError) -> bool:
+    """Whether a partition is known to hold records."""
+    return not isinstance(start, SparkmirrorError) and not isinstance(end, SparkmirrorError) and start != end
 
 
 def predecessors(on: FlowWorker, connector: ConfiguredSource) -> Collection[str]:

@@ -10,14 +10,19 @@ from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.errors import RetriableError, SparkmirrorError
+from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.net.transport import network_of
-from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
+from sparkmirror.kafka.wire.error_codes import (
+    INCONSISTENT_TOPIC_ID,
+    LEADER_CHANGED,
+    UNKNOWN_TOPIC_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
 
 EARLIEST: Final = -2
 LATEST: Final = -1
@@ -26,6 +31,9 @@ _NO_REPLICA_ID: Final = -1
 _DEBUGGING_REPLICA_ID: Final = -2
 """Kafka's name for it: the leader answers with what it has, replicated or not."""
 
+_NO_LEADER: Final = LEADER_CHANGED - {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID}
+_LEADER_FOUND_S: Final = 3.0
+_LEADER_POLL: Final = Backoff(first_s=0.1, max_s=1.0)
 _STABLE_POLL: Final = Backoff(first_s=0.005, max_s=0.2)
 """The markers of a transaction that ends are written within milliseconds."""
 
@@ -79,15 +87,41 @@ def offsets_by(
     return cluster.ask_leaders(partitions, ask) if partitions else {}
 
 
+def settled_offsets(
+    settings: ConsumerSettings,
+    partitions: Collection[TopicPartition],
+    which: int,
+    metadata: Metadata | None = None,
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """Do as `list_offsets`, but ask again for some seconds where a partition has no leader for the moment.
+
+    A topic that was created a moment ago has none yet.
+    """
+    network = network_of(settings.connection)
+    deadline, failures = network.time() + _LEADER_FOUND_S, 0
+    offsets = dict(list_offsets(settings, partitions, which, metadata))
+    while (moving := [each for each, found in offsets.items() if _is_moving(found)]) and (
+        network.time() < deadline
+    ):
+        failures += 1
+        network.sleep(_LEADER_POLL.delay_s(failures, random.random()))
+        offsets.update(list_offsets(settings, moving, which))
+    return offsets
+
+
+def _is_moving(found: int | SparkmirrorError) -> bool:
+    return isinstance(found, KafkaError) and found.code in _NO_LEADER
+
+
 def require_offsets(
     settings: ConsumerSettings,
     partitions: Collection[TopicPartition],
     which: int,
     metadata: Metadata | None = None,
 ) -> Mapping[TopicPartition, int]:
-    """Do as `list_offsets`, but raise the first error of any partition."""
+    """Do as `settled_offsets`, but raise the first error of any partition."""
     offsets: dict[TopicPartition, int] = {}
-    for partition, offset in list_offsets(settings, partitions, which, metadata).items():
+    for partition, offset in settled_offsets(settings, partitions, which, metadata).items():
         if isinstance(offset, SparkmirrorError):
             raise offset
         offsets[partition] = offset
