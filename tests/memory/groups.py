@@ -19,8 +19,10 @@ from sparkmirror.kafka.wire.error_codes import (
     ILLEGAL_GENERATION,
     NONE,
     NOT_COORDINATOR,
+    OFFSET_METADATA_TOO_LARGE,
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
 )
 
 if TYPE_CHECKING:
@@ -210,6 +212,9 @@ class Groups:
     def __init__(self, cluster: "MemoryCluster") -> None:
         self._cluster = cluster
         self.groups: dict[str, Group] = {}
+        self.metadata_bytes_max = 4096
+        self.refusals: dict[tuple[str, str], int] = {}
+        """The error codes of commits, by group and topic."""
 
     def group(self, group_id: str) -> Group:
         return self.groups.setdefault(group_id, Group(self._cluster))
@@ -333,15 +338,28 @@ def commit_offsets(exchange: "Exchange") -> Any:
     topic_class = OffsetCommitResponse.OffsetCommitResponseTopic
     topics = []
     for topic in request.topics:
-        for asked in topic.partitions if error == NONE else ():
-            committed = asked.committed_offset, asked.committed_metadata or ""
-            group.offsets[topic.name, asked.partition_index] = committed
-        answers = [
-            topic_class.OffsetCommitResponsePartition(partition_index=asked.partition_index, error_code=error)
-            for asked in topic.partitions
-        ]
+        answers = []
+        for asked in topic.partitions:
+            code = error or _commit_refusal(exchange, request.group_id, topic.name, asked)
+            if code == NONE:
+                committed = asked.committed_offset, asked.committed_metadata or ""
+                group.offsets[topic.name, asked.partition_index] = committed
+            answers.append(
+                topic_class.OffsetCommitResponsePartition(
+                    partition_index=asked.partition_index, error_code=code
+                )
+            )
         topics.append(topic_class(name=topic.name, partitions=answers))
     return OffsetCommitResponse(topics=topics)
+
+
+def _commit_refusal(exchange: "Exchange", group_id: str, topic: str, asked: Any) -> int:
+    groups = exchange.cluster.groups
+    if topic not in exchange.cluster.topics:
+        return UNKNOWN_TOPIC_OR_PARTITION
+    if len(asked.committed_metadata or "") > groups.metadata_bytes_max:
+        return OFFSET_METADATA_TOO_LARGE
+    return groups.refusals.get((group_id, topic), NONE)
 
 
 def fetch_offsets(exchange: "Exchange") -> Any:

@@ -14,14 +14,14 @@ from sparkmirror.domain.lag_groups import shows_lag
 from sparkmirror.groups.group_looks import GroupLooks
 from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.offset_resolver import OffsetResolver
+from sparkmirror.groups.offset_writes import OffsetWrites
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
 from sparkmirror.groups.target_logs import TargetLogs
 from sparkmirror.kafka.data.topic_log import TopicWriter
-from sparkmirror.kafka.groups.consumer_groups import Groups, ListedGroup, Offsets, offsets_at
-from sparkmirror.kafka.wire.error_codes import ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS, UNKNOWN_MEMBER_ID
+from sparkmirror.kafka.groups.consumer_groups import Groups, ListedGroup, Offsets
 from sparkmirror.metrics.checkpoint_meter import CheckpointMeter
 from sparkmirror.metrics.readings import GroupTranslation
-from sparkmirror.offsets.checkpoints import CheckpointBook, OfGroup, is_refuted, offsets_to_write
+from sparkmirror.offsets.checkpoints import CheckpointBook, is_refuted, offsets_to_write
 from sparkmirror.offsets.resolution import ResolveOffsets
 from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
@@ -48,8 +48,6 @@ _NEVER_S = float("inf")
 _LOGGED_MAX = 20
 """Groups that one run of a job names in the log."""
 _FIRST_GROUPS_RETRY_S = 5.0
-
-_HAS_MEMBERS = frozenset({ILLEGAL_GENERATION, UNKNOWN_MEMBER_ID, REBALANCE_IN_PROGRESS})
 
 
 class CheckpointConnector:
@@ -87,6 +85,7 @@ class CheckpointConnector:
         self._target: Groups | None = None
         self._groups: list[GroupId] = []
         self._troubles: dict[GroupId, str] = {}
+        self._writing = OffsetWrites(self._log, self._flow.target)
         self._reverse_trouble = ""
         self._logged = 0
         self.written_topics: frozenset[str] = frozenset()
@@ -321,27 +320,22 @@ class CheckpointConnector:
                 }
                 inside = self._target_logs.within(list(ahead.values())) if ahead else ()
                 ahead = {checkpoint.topic_partition: checkpoint for checkpoint in inside}
-                if ahead and self._write(group, ahead):
-                    written = {partition: each.downstream_offset for partition, each in ahead.items()}
-                    there_now |= written
+                refused = self._writing.write(self._target, group, ahead) if ahead else None
+                there_now |= {
+                    partition: each.downstream_offset
+                    for partition, each in ahead.items()
+                    if refused is None or partition not in refused.partitions
+                }
+                if refused is not None:
+                    self._log_problem(group, refused.text)
+                    if refused.error is not None:
+                        errors[group] = refused.error
+                elif ahead:
+                    self._troubles.pop(group, None)
                 on_target[group] = there_now
         active = frozenset(group for group in self._groups if group in listed and listed[group].is_active)
         self.looks.note_target(on_target, active, time.monotonic(), errors)
         self._log_rest()
-
-    def _write(self, group: GroupId, checkpoints: OfGroup) -> bool:
-        """Return whether the offsets were accepted."""
-        assert self._target is not None
-        try:
-            refused = list(self._target.write(group, offsets_at(checkpoints)).values())
-        except KafkaError as error:
-            refused = [error]
-        if refused:
-            got_members = refused[0].code in _HAS_MEMBERS
-            self._log_problem(group, f"{refused[0]}{'; it has got members there' if got_members else ''}")
-        else:
-            self._troubles.pop(group, None)
-        return not refused
 
     def _log_problem(
         self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING

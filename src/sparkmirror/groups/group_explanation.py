@@ -37,6 +37,8 @@ class GroupThere:
     members: Sequence[str] = ()
     committed: Mapping[TopicPartition, int] = field(default_factory=dict)
     error: str | None = None
+    refusal: str | None = None
+    """Why the cluster does not take the mirror's offsets of the group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,8 @@ class CommittedPartition:
     left_out: str | None = None
     """The setting or rule that keeps the topic from being mirrored."""
     error: str | None = None
+    refusal: str | None = None
+    """Why the target does not take the mirror's offsets for the topic."""
     lookup: str = ""
     """The result of looking the offset up in the records, which is in `history` too; empty without."""
 
@@ -79,7 +83,7 @@ def explain(facts: GroupFacts) -> Explanation:
 
 
 def _obstacles(facts: GroupFacts) -> list[str]:
-    source, target, flow = facts.source, facts.target, facts.flow
+    source, flow = facts.source, facts.flow
     if facts.off_because:
         return [f"the flow emits no checkpoints: {facts.off_because}"]
     found = []
@@ -93,6 +97,11 @@ def _obstacles(facts: GroupFacts) -> list[str]:
         found.append(f"is a {source.kind} group on {flow.source}: such groups are left alone")
     elif not source.committed:
         found.append(f"has committed no offset on {flow.source}")
+    return found + _obstacles_there(facts.target, flow)
+
+
+def _obstacles_there(target: GroupThere, flow: Flow) -> list[str]:
+    found = [] if target.refusal is None else [target.refusal]
     if target.error:
         found.append(target.error)
     elif target.kind and not target.is_consumer_group:
@@ -116,7 +125,7 @@ def _partition(facts: GroupFacts, partition: CommittedPartition, *, may_write: b
     translation, why = _translated(partition, place)
     coming = _coming_checkpoint(facts.group, partition, committed, place)
     writes: Mapping[TopicPartition, Checkpoint] = {}
-    if coming is not None and may_write and partition.left_out is None:
+    if coming is not None and may_write and partition.left_out is None and partition.refusal is None:
         writes = offsets_to_write(
             {partition.target: coming}, {} if there is None else {partition.target: there}
         )
@@ -141,8 +150,8 @@ def _translated(partition: CommittedPartition, place: Place | None) -> tuple[Tra
     history, last = partition.history, partition.checkpoint
     if partition.left_out:
         return Translation.FILTERED, f"{partition.left_out} leaves the topic out"
-    if partition.error:
-        return Translation.UNREADABLE, partition.error
+    if partition.refusal or partition.error:
+        return Translation.UNREADABLE, partition.refusal or partition.error or ""
     if history is None:
         return Translation.NO_SYNC, "no offset sync: nothing of the partition was mirrored yet"
     translation, why = _placed(history, place)

@@ -2,17 +2,26 @@
 
 from collections.abc import Collection, Mapping
 from contextlib import closing
+from dataclasses import replace
 
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
-from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
+from sparkmirror.domain.rights import Need
 from sparkmirror.groups.explained_lookups import looked_up
 from sparkmirror.groups.flow_histories import FlowHistories
 from sparkmirror.groups.group_explanation import CommittedPartition, GroupFacts, GroupThere
 from sparkmirror.groups.offset_resolver import Wanted
+from sparkmirror.kafka.admin.cluster_survey import survey
+from sparkmirror.kafka.admin.tried_rights import is_denied
+from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
 from sparkmirror.kafka.groups.consumer_groups import Groups
-from sparkmirror.kafka.wire.error_codes import unless_missing
+from sparkmirror.kafka.wire.error_codes import (
+    GROUP_AUTHORIZATION_FAILED,
+    TOPIC_AUTHORIZATION_FAILED,
+    unless_missing,
+)
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.settings.checkpoint import came_back, counterpart
 from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredFlow
@@ -28,12 +37,19 @@ def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
     source = _group_there(connector.source_admin, group)
     target = _group_there(connector.target_admin, group)
     checkpointing = connector.settings
+    partitions = _partitions(settings, connector, group, source.committed)
+    if checkpointing.sync_group_offsets_interval_s is not None:
+        refusal, of_topics = _refusals(
+            connector, flow.target, group, {each.target.topic for each in partitions}
+        )
+        target = replace(target, refusal=refusal)
+        partitions = [replace(each, refusal=of_topics.get(each.target.topic)) for each in partitions]
     return GroupFacts(
         flow,
         group,
         source,
         target,
-        _partitions(settings, connector, group, source.committed),
+        partitions,
         refused_by=checkpointing.group_filter.refused_by(group),
         syncs_offsets=checkpointing.sync_group_offsets_interval_s is not None,
     )
@@ -64,6 +80,24 @@ def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:
         {partition: offset for partition, (offset, _) in committed.items()},
         error,
     )
+
+
+def _refusals(
+    connector: ConfiguredCheckpoint, target: Alias, group: GroupId, topics: Collection[str]
+) -> tuple[str | None, Mapping[str, str]]:
+    """What the target will refuse for want of a right: every offset of the group, and those for topics."""
+    rights = {topic: Need.READ_TOPIC.of(topic) for topic in topics}
+    of_group = Need.READ_GROUP.of(group)
+    with closing(Cluster(connector.target_admin)) as cluster:
+        denied = is_denied(cluster, of_group)
+        action = f"write the offsets of group {group}"
+        error = cluster.error(GROUP_AUTHORIZATION_FAILED, action, of_group) if denied else None
+        found = survey(connector.target_admin, target, topics)
+        return None if error is None else str(error), {
+            topic: str(cluster.error(TOPIC_AUTHORIZATION_FAILED, f"{action} for {topic}", right))
+            for topic, right in rights.items()
+            if found.lacks(right)
+        }
 
 
 def _partitions(

@@ -203,7 +203,7 @@ class GroupsLook(ConnectorLook):
 
     Ages are in seconds: of the translation, and of the last look at the target. `active` are groups that had
     members there then. `reads_target` is false where group offset sync is off: groups there are not read.
-    `errors` has the groups whose offsets could not be read the last time, on either cluster, and why.
+    `errors` has the groups whose offsets could not be read or written the last time, and why.
     """
 
     partitions: Sequence[GroupPartitionLook] | None = None

@@ -88,6 +88,11 @@ def test_how_an_offset_is_translated(
             Translation.UNREADABLE,
             "orders-0: TOPIC_AUTHORIZATION_FAILED",
         ),
+        (
+            {"refusal": "write the offsets of group billing for us.orders: TOPIC_AUTHORIZATION_FAILED"},
+            Translation.UNREADABLE,
+            "write the offsets of group billing for us.orders: TOPIC_AUTHORIZATION_FAILED",
+        ),
     ],
 )
 def test_what_keeps_a_partition(partition: dict[str, object], translation: Translation, why: str) -> None:
@@ -122,6 +127,7 @@ def test_what_keeps_a_partition(partition: dict[str, object], translation: Trans
             "active on eu, which takes offsets from its members only: app-1 at 10.0.0.1, app-2 at 10.0.0.2",
         ),
         ({"target": GroupThere(error="GROUP_AUTHORIZATION_FAILED")}, "GROUP_AUTHORIZATION_FAILED"),
+        ({"target": GroupThere(refusal="needs READ on the group")}, "needs READ on the group"),
     ],
 )
 def test_what_keeps_a_group(changes: dict[str, object], obstacle: str) -> None:

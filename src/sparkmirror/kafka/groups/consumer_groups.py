@@ -25,7 +25,7 @@ from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.groups.consumer_group_members import Member, classic_members, consumer_members
 from sparkmirror.kafka.groups.group_coordinators import NOT_READY, GroupCoordinators
 from sparkmirror.kafka.net.connection import Connection
-from sparkmirror.kafka.wire.error_codes import GROUP_AUTHORIZATION_FAILED, NONE
+from sparkmirror.kafka.wire.error_codes import GROUP_AUTHORIZATION_FAILED, NONE, OFFSET_METADATA_TOO_LARGE
 from sparkmirror.offsets.checkpoints import OfGroup
 
 _BY_NAME_MAX = 9
@@ -48,6 +48,11 @@ class Committed(NamedTuple):
 
 Offsets = Mapping[TopicPartition, Committed]
 Refused = Mapping[TopicPartition, KafkaError]
+OnCut = Callable[[Collection[TopicPartition]], None]
+
+
+def _ignore(_partitions: Collection[TopicPartition]) -> None:
+    pass
 
 
 def offsets_at(checkpoints: OfGroup) -> Offsets:
@@ -178,8 +183,20 @@ class Groups:
                 found.update(part)
         return found
 
-    def write(self, group: GroupId, offsets: Offsets) -> Mapping[TopicPartition, KafkaError]:
-        """Commit offsets for a group without members; the refused partitions. Raises KafkaError."""
+    def write(self, group: GroupId, offsets: Offsets, on_cut: OnCut = _ignore) -> Refused:
+        """Commit offsets for a group without members; the refused partitions. Raises KafkaError.
+
+        Offsets whose metadata is too large for the cluster are committed without it, and `on_cut` called.
+        """
+        refused = self._write(group, offsets)
+        cut = [each for each, error in refused.items() if error.code == OFFSET_METADATA_TOO_LARGE]
+        if not cut:
+            return refused
+        on_cut(cut)
+        again = self._write(group, {each: offsets[each]._replace(metadata="") for each in cut})
+        return {**{each: error for each, error in refused.items() if each not in cut}, **again}
+
+    def _write(self, group: GroupId, offsets: Offsets) -> Refused:
         return self._changed(
             group, lambda connection, timeout_s: self._commit(connection, group, offsets, timeout_s)
         )
