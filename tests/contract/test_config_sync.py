@@ -16,11 +16,13 @@ from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from tests.support.broker_data import config, configure, create_topic
+from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.configs"
 COPY: Final = f"near.{TOPIC}"
 TIERED: Final = AlterConfigOp("remote.storage.enable", AlterConfigOpType.SET, "true")
 LONGER: Final = AlterConfigOp("retention.ms", AlterConfigOpType.SET, "777777")
+WAIT_S: Final = 20.0
 LOGGER: Final = "tests.contract.config_sync"
 
 
@@ -44,6 +46,19 @@ def sync(source_cluster: LocalCluster, target_cluster: LocalCluster) -> Iterator
     admins.close()
 
 
+def await_nothing_to_do(sync: ConfigSync) -> None:
+    """A broker tells of a change a little after its controller has acknowledged it."""
+    await_value(lambda: sync.plan() == ConfigPlan(), WAIT_S, lambda: str(sync.plan()))
+
+
+def await_retention(cluster: LocalCluster, retention_ms: str) -> None:
+    await_value(
+        lambda: config(cluster, COPY)["retention.ms"] == retention_ms,
+        WAIT_S,
+        lambda: str(config(cluster, COPY)),
+    )
+
+
 def test_applied_plan_leaves_nothing_to_do(sync: ConfigSync, target_cluster: LocalCluster) -> None:
     assert sync.plan() == ConfigPlan(
         {
@@ -54,7 +69,7 @@ def test_applied_plan_leaves_nothing_to_do(sync: ConfigSync, target_cluster: Loc
         }
     )
     sync.run()
-    assert sync.plan() == ConfigPlan()
+    await_nothing_to_do(sync)
     configure(target_cluster, COPY, {"min.insync.replicas": "2"})  # excluded
     assert sync.plan() == ConfigPlan()
 
@@ -67,6 +82,6 @@ def test_refused_configs_do_not_block_the_others(
     sync.apply(ConfigPlan({COPY: (TIERED, LONGER)}))
     (warning,) = (record.getMessage() for record in caplog.records)
     assert warning.startswith(f"remote.storage.enable: alter configs of {COPY} on far: INVALID_CONFIG (")
-    assert config(target_cluster, COPY)["retention.ms"] == "777777"
+    await_retention(target_cluster, "777777")
     sync.run()
-    assert config(target_cluster, COPY)["retention.ms"] == "86400001"
+    await_retention(target_cluster, "86400001")

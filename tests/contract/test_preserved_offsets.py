@@ -114,11 +114,14 @@ def await_same(bench: Bench, topic: str, count: int) -> None:
     assert seen == wanted == placed(bench.target, remote(topic), read_committed=False)
 
 
-def await_end(bench: Bench, topic: str) -> None:
-    """The target ends where the source does."""
-    await_value(
-        lambda: ends(bench, topic)[0] == ends(bench, topic)[1], WAIT_S, lambda: f"{ends(bench, topic)}"
-    )
+def await_end(bench: Bench, topic: str, end: int = 0) -> None:
+    """The target ends where the source does, not before `end`: a commit returns before its marker."""
+
+    def is_reached() -> bool:
+        here, there = ends(bench, topic)
+        return here == there >= end
+
+    await_value(is_reached, WAIT_S, lambda: f"{ends(bench, topic)}")
 
 
 def starts(bench: Bench, topic: str) -> tuple[int, int]:
@@ -433,7 +436,7 @@ def test_offset_syncs_have_the_same_offset_twice_and_tell_of_gaps_too(bench: Ben
     for number in range(3):
         transact(bench.source, topic, numbered(2, 20 + 2 * number), commits=number != 1)
         with running(plan_of(bench, topic, read_committed=True)):
-            await_end(bench, topic)
+            await_end(bench, topic, 23 + 3 * number)
     end = ends(bench, topic)[0]
     history, back = sync_history(bench, topic), sync_history(bench, topic, is_turned=True)
     assert {(sync.upstream_offset - sync.downstream_offset) for sync in history.syncs} == {0}

@@ -78,7 +78,7 @@ def test_group_continues_at_its_next_record(
     target: LocalCluster, file: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(tool(file, GROUP, "--dry-run")) == 0
-    assert f"group {GROUP} would continue at {REMOTE}-0 offset 20 (tool: 20)" in capsys.readouterr().err
+    assert f"group {GROUP} would continue at {REMOTE}-0 offset 20 (tools: 20)" in capsys.readouterr().err
     assert committed(target, GROUP, REMOTE, 2) == {}
     assert main(tool(file, GROUP, "--once")) == 0
     assert committed(target, GROUP, REMOTE, 2) == {0: 20, 1: 20}
