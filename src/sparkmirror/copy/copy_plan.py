@@ -27,6 +27,8 @@ class CopyPartition:
     """Whether the target topic has `message.timestamp.type=LogAppendTime`."""
     preserves_offsets: bool = False
     """Whether each record has the offset of its source (`offsets.preserve`)."""
+    is_new: bool = False
+    """Whether it appeared after the flow's first start: it is copied from its first record."""
 
     @property
     def target(self) -> TopicPartition:

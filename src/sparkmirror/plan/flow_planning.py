@@ -248,7 +248,8 @@ class _Planning:
     def _filled(self, surveyed: FlowSurvey, begun: Collection[str]) -> Collection[str]:
         """The remote topics that hold records without evidence that this mirror wrote them."""
         not_begun = [pair for pair in surveyed.mirrored if pair[0] not in begun]
-        return filled_topics(self._connector, not_begun, surveyed.target_topics)
+        counts = surveyed.source_topics, surveyed.target_topics
+        return filled_topics(self._connector, not_begun, *counts)
 
     def _holes(self, surveyed: FlowSurvey, left: Backlog) -> Mapping[TopicPartition, int]:
         """Estimate the holes of topics whose offsets are preserved.

@@ -32,7 +32,9 @@ def started_over(on: FlowWorker, connector: ConfiguredSource, topics: Topics) ->
     if not partitions:
         return []
     begun = {partition.topic for partition in stored_positions(on, connector, partitions)}
-    filled = filled_topics(connector, [pair for pair in present if pair[0] not in begun], topics.target)
+    copied = {topic: found.partitions for topic, found in topics.source.items()}
+    not_begun = [pair for pair in present if pair[0] not in begun]
+    filled = filled_topics(connector, not_begun, copied, topics.target)
     found = [pair for pair in present if pair[0] not in begun and pair[1] in filled]
     return list(strangers(found, on.flow.target, predecessors(on, connector) if found else ()))
 
@@ -47,13 +49,16 @@ def starts_over(found: Sequence[Finding], target: Alias) -> str:
 
 
 def filled_topics(
-    connector: ConfiguredSource, pairs: Sequence[tuple[str, str]], target_counts: Mapping[str, int]
+    connector: ConfiguredSource,
+    pairs: Sequence[tuple[str, str]],
+    source_counts: Mapping[str, int],
+    target_counts: Mapping[str, int],
 ) -> set[str]:
-    """Return the names of the target topics that hold records, of these topics."""
+    """Return the names of the target topics that hold records in partitions to which records are copied."""
     partitions = [
         TopicPartition(remote, number)
-        for _, remote in pairs
-        for number in range(target_counts.get(remote, 0))
+        for topic, remote in pairs
+        for number in range(min(source_counts[topic], target_counts.get(remote, 0)))
     ]
     if not partitions:
         return set()

@@ -43,22 +43,42 @@ def first_offsets(
 
     Blocks. Raises KafkaError.
     """
-    logs = topics.logs
+    logs, policy = topics.logs, plan.consumer.offset_reset
     restarts = plan.settings.reactions.on_topic_recreated is OnTopicRecreated.RESTART
+    new = {partition.source for partition in plan.partitions if partition.is_new}
     reset: list[TopicPartition] = []
-    recreated: list[TopicPartition] = []
+    from_start: list[TopicPartition] = []
+    gone: dict[TopicPartition, int] = {}
     for source, reason in reasons.items():
         known = UNKNOWN_LOGS if reason.position is None else reason.position.logs
         source_is_new = is_another(known.source_id, logs[source].source_id)
         target_is_new = is_another(known.target_id, logs[source].target_id)
-        if restarts and (source_is_new or target_is_new):
+        if source_is_new or (reason.position is None and source in new):
+            from_start.append(source)
+        elif reason.position is None:
             reset.append(source)
-        elif source_is_new:
-            recreated.append(source)
-        elif reason.position is None or reason.is_gone:
-            reset.append(source)
-    at_start = list_offsets(plan.consumer, recreated, EARLIEST, topics.source)
-    return {**_reset_offsets(plan.consumer, reset, topics.source), **at_start}
+        elif target_is_new:
+            if restarts and policy is not OffsetReset.LATEST:  # which would leave out what was not copied
+                reset.append(source)
+        elif reason.is_gone:
+            gone[source] = reason.position.offset + 1
+    at_start = list_offsets(plan.consumer, from_start, EARLIEST, topics.source)
+    still_there = _offsets_behind(plan.consumer, gone, topics.source)
+    return {**_reset_offsets(plan.consumer, reset, topics.source), **at_start, **still_there}
+
+
+def _offsets_behind(
+    consumer: ConsumerSettings, gone: Mapping[TopicPartition, int], metadata: Metadata
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """The offsets where partitions continue whose next offset is out of range.
+
+    After retention that is the log's start. Where the log ends before the offset, `auto.offset.reset` decides.
+    """
+    if consumer.offset_reset is OffsetReset.NONE:
+        return _reset_offsets(consumer, gone, metadata)
+    starts = list_offsets(consumer, gone, EARLIEST, metadata)
+    truncated = [at for at, start in starts.items() if isinstance(start, int) and start < gone[at]]
+    return {**starts, **_reset_offsets(consumer, truncated, metadata)}
 
 
 def _reset_offsets(

@@ -88,6 +88,46 @@ def test_auto_offset_reset_latest_starts_at_the_end(stage: Stage) -> None:
     assert started(resume(stage, ResumeReason(), latest)).position == 10
 
 
+def latest_plan(stage: Stage, **partition: object) -> TaskPlan:
+    plan = stage.plan()
+    partitions = tuple(replace(each, **partition) for each in plan.partitions)  # type: ignore[arg-type]
+    latest = replace(plan.consumer, offset_reset=OffsetReset.LATEST)
+    return replace(plan, consumer=latest, partitions=partitions)
+
+
+def test_a_new_partition_starts_at_its_first_record_whatever_auto_offset_reset_is(stage: Stage) -> None:
+    stage.source.log(SOURCE).delete_before(2)
+    assert started(resume(stage, ResumeReason(), latest_plan(stage, is_new=True))).position == 2
+
+
+@pytest.mark.parametrize(("kept_from", "lost"), [(3, 1), (5, 3), (10, 8)])
+def test_latest_jumps_over_no_record_that_retention_has_left(stage: Stage, kept_from: int, lost: int) -> None:
+    copy_batches_of(stage, 1)
+    stage.source.log(SOURCE).delete_before(kept_from)
+    start = started(resume(stage, ResumeReason(position_after(stage, 2), is_gone=True), latest_plan(stage)))
+    assert start.incident is not None
+    assert (start.position, start.incident.kind) == (kept_from, IncidentKind.RECORDS_LOST)
+    assert start.incident.records == lost
+
+
+def test_latest_goes_to_the_end_of_a_log_that_ends_before_the_position(stage: Stage) -> None:
+    copy_batches_of(stage, 1)
+    start = resume(stage, ResumeReason(position_after(stage, 14), is_gone=True), latest_plan(stage))
+    assert (started(start).position, incident_of(start)) == (10, IncidentKind.SOURCE_TRUNCATED)
+
+
+@pytest.mark.parametrize("policy", [OnTopicRecreated.RECORD, OnTopicRecreated.RESTART])
+def test_latest_leaves_out_nothing_of_recreated_topics(stage: Stage, policy: OnTopicRecreated) -> None:
+    copy_batches_of(stage, 2)
+    plan = replace(latest_plan(stage), settings=CopySettings(Reactions(OnDataLoss.RECORD, policy)))
+    before = position_after(stage, 5)
+    stage.replace_topic(stage.target, REMOTE)
+    assert started(resume(stage, ResumeReason(before), plan)).position == 5
+    stage.replace_topic(stage.source, TOPIC)
+    stage.write(0, 3)
+    assert started(resume(stage, ResumeReason(before), plan)).position == 0
+
+
 def test_auto_offset_reset_none_without_position_is_an_error(stage: Stage) -> None:
     plan = stage.plan()
     none = replace(plan, consumer=replace(plan.consumer, offset_reset=OffsetReset.NONE))
