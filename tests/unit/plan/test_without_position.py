@@ -16,9 +16,7 @@ from sparkmirror.settings.configured import ConfiguredSource
 
 CLIENT = ConnectionSettings((("localhost", 9092),))
 CONSUMER = ConsumerSettings(CLIENT)
-CONNECTOR = cast(
-    "ConfiguredSource", SimpleNamespace(consumer_of=lambda _: CONSUMER, target_admin=CLIENT)
-)
+CONNECTOR = cast("ConfiguredSource", SimpleNamespace(consumer_of=lambda _: CONSUMER, target_admin=CLIENT))
 
 
 def filled(

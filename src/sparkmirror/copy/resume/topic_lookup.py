@@ -72,7 +72,7 @@ def _offsets_behind(
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
     """The offsets where partitions continue whose next offset is out of range.
 
-    After retention that is the log's start. Where the log ends before the offset, `auto.offset.reset` decides.
+    After retention that is the log's start; where the log ends before it, `auto.offset.reset` decides.
     """
     if consumer.offset_reset is OffsetReset.NONE:
         return _reset_offsets(consumer, gone, metadata)
