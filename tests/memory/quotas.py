@@ -46,11 +46,12 @@ class ByteRate:
 
 
 class Quotas:
-    """Set by a test. `requests_s` is the throttle time of every response that has such a field."""
+    """Set by a test. `requests_s` is the throttle time of responses: of all, but of every other Fetch."""
 
     def __init__(self, scheduler: "Scheduler") -> None:
         self.producer, self.consumer = ByteRate(scheduler), ByteRate(scheduler)
         self.requests_s: float = 0.0
+        self._lets_fetch = True
 
     def set(self, *, producer: float | None = None, consumer: float | None = None) -> None:
         """In bytes per second, as `producer_byte_rate` and `consumer_byte_rate`."""
@@ -65,5 +66,7 @@ class Quotas:
         if api_key == ProduceRequest.API_KEY:
             throttle_s = max(throttle_s, self.producer.throttle_s(request_bytes, counts_all=True))
         if api_key == FetchRequest.API_KEY:
+            self._lets_fetch = not self._lets_fetch or not throttle_s
+            throttle_s = 0.0 if self._lets_fetch else throttle_s
             throttle_s = max(throttle_s, self.consumer.throttle_s(response_bytes, counts_all=False))
         return int(throttle_s * 1000)

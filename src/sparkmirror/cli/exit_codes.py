@@ -10,7 +10,7 @@ NOT_FINE: Final = 1
 """Somebody has to act, or it is not so yet: a partition that fails, a mirror that is behind."""
 CANNOT_TELL: Final = 2
 """Wrong usage, a file that can't be used, a cluster or URL that can't be read, a lag that is not known."""
-_FINE_WORDS: Final = (Word.CAUGHT_UP, Word.CATCHING_UP, Word.FALLING_BEHIND, Word.PROMOTED)
+_FINE_WORDS: Final = (Word.CAUGHT_UP, Word.CATCHING_UP, Word.THROTTLED, Word.FALLING_BEHIND, Word.PROMOTED)
 
 OF_EVERY_COMMAND: Final[Mapping[int, str]] = {
     0: "done",
@@ -46,7 +46,7 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
         3: "a cluster or a worker can't be reached",
     },
     "status": {
-        0: "every flow is caught up, catching up, falling behind or promoted",
+        0: "every flow is caught up, catching up, throttled, falling behind or promoted",
         1: "a flow is not; the API refuses",
         2: "it can't be told, or wrong usage",
     },

@@ -1,7 +1,8 @@
 """Puts together what copies a task's partitions: listeners, strategies, and what carries out instructions."""
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor
 
 from sparkmirror.copy import partition_events as events
@@ -39,6 +40,23 @@ def _copies(plan: TaskPlan, cycles: CycleDetection) -> Mapping[TopicPartition, P
     }
 
 
+class _LastMinute:
+    """Tells which share of the last minute a growing number of seconds makes."""
+
+    def __init__(self, time: Callable[[], float]) -> None:
+        self._time = time
+        self._noted = deque([(time(), 0.0)])
+
+    def noted(self, seconds: float) -> float:
+        """Take the seconds of now; return the share. A task that has just begun counts as 10 s old."""
+        now = self._time()
+        self._noted.append((now, seconds))
+        while len(self._noted) > 2 and self._noted[1][0] <= now - 60.0:
+            self._noted.popleft()
+        since, before = self._noted[0]
+        return min(1.0, (seconds - before) / max(now - since, 10.0))
+
+
 class CopyPipeline:
     """On the loop's thread only. `transactions` is None where they are not used."""
 
@@ -70,6 +88,7 @@ class CopyPipeline:
         self.gaps = GapFilling(plan, loop, delivery, run, steps.report, fenced_pause_s)
         strategies = Strategies(delivery, self.attempts, self.gaps, state)
         self._instructions = Instructions(loop, steps, buffer, self.lookups, self.source, strategies)
+        self._source_throttled, self._target_throttled = _LastMinute(loop.time), _LastMinute(loop.time)
 
     def _carry_out(self, copy: PartitionCopy, instruction: Instruction) -> None:
         self._instructions.carry_out(copy, instruction)
@@ -122,4 +141,6 @@ class CopyPipeline:
             self._buffer.outstanding_bytes,
             source.throttled_s,
             target.throttled_s,
+            self._source_throttled.noted(source.throttled_s),
+            self._target_throttled.noted(target.throttled_s),
         )

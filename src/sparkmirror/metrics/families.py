@@ -199,6 +199,17 @@ def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
         [((*of, jmx_value(alias)), int(is_up)) for of, it in named for alias, is_up in it.up.items()],
     )
     yield Family(
+        "sparkmirror_throttle_seconds_total",
+        "How long quotas of the cluster throttled the task since it started.",
+        (*_CONNECTOR, "task", "cluster"),
+        [
+            ((*of, str(task), jmx_value(alias)), traffic.throttled_s)
+            for of, it in named
+            for task, its in it.of_tasks.items()
+            for alias, traffic in zip(it.flow, (its.source, its.target), strict=True)
+        ],
+    )
+    yield Family(
         "sparkmirror_partitions",
         "Partitions by state: running, retrying, failed, silent (their task does not report), or unknown "
         "(no report can be read from the target).",

@@ -24,6 +24,8 @@ ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
 Standstill = Literal["starting", "paused", "stopped", "failed"]
 CUT_OFF_AFTER_S: Final = 10.0
 """Reports are read once a second."""
+THROTTLED_FROM: Final = 0.1
+"""A partition that lags is throttled from this share of the last minute on."""
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
 
 
@@ -36,6 +38,16 @@ class Latencies(NamedTuple):
     @property
     def recent(self) -> LatencyHistogram:
         return self.now.minus(self.before)
+
+
+def throttled_by(flow: Flow, source: float, target: float) -> str:
+    """Name the clusters that throttle, with the share of the last minute in which they did."""
+    shares = zip(flow, (source, target), strict=True)
+    return " and ".join(
+        f"{alias} ({100 * share:.0f} % of the last minute)"
+        for alias, share in shares
+        if share >= THROTTLED_FROM
+    )
 
 
 class Motion(NamedTuple):
@@ -52,6 +64,8 @@ class PartitionLook(NamedTuple):
     `error_for_s` is the age of the report's error; `quiet_since` when the source's end was first seen to be
     where it is, of the clock of `SourceLook.now`. None where there is none, or nothing is known. `is_silent`:
     the present copy job has not reported it. `promotion` is that of its topic, which no task copies then.
+    `source_throttled` and `target_throttled` are the shares of the last minute in which a quota of that
+    cluster throttled its task.
     """
 
     source: TopicPartition
@@ -70,6 +84,8 @@ class PartitionLook(NamedTuple):
     lost: int = 0
     slack_s: float = 0.0
     promotion: Promotion | None = None
+    source_throttled: float = 0.0
+    target_throttled: float = 0.0
 
 
 class ClusterLook(NamedTuple):

@@ -210,7 +210,7 @@ def _clients(reading: SourceReading) -> Iterator[MBean]:
                 "buffer-total-bytes",
                 "buffer-available-bytes",
             ),
-            (*its.target, its.buffer_total, its.buffer_available),
+            (*its.target[:3], its.buffer_total, its.buffer_available),
         )
 
 

@@ -48,6 +48,8 @@ class Columns(NamedTuple):
     moved_s: Numbers
     closed: Numbers
     slack_s: Numbers
+    source_throttled: Numbers
+    target_throttled: Numbers
 
 
 class Rows(Sequence[T]):

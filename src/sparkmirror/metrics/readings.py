@@ -41,11 +41,12 @@ class PartitionReading(NamedTuple):
 
 
 class Traffic(NamedTuple):
-    """Bytes to and from a cluster since the task started, and its open connections."""
+    """Bytes to and from a cluster since the task started, open connections, and how long it was throttled."""
 
     bytes_in: int
     bytes_out: int
     connections: int
+    throttled_s: float = 0.0
 
 
 class TaskReading(NamedTuple):

@@ -19,7 +19,7 @@ from sparkmirror.metrics.partition_table import PartitionTable
 from sparkmirror.metrics.readings import SourceReading
 from sparkmirror.metrics.source_rows import SourceRows
 from sparkmirror.metrics.stalls import Stall
-from sparkmirror.metrics.task_meter import TaskMeter
+from sparkmirror.metrics.task_meter import TaskMeter, Throttled
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState, TaskProgress
 
 SILENT = "silent"
@@ -91,6 +91,11 @@ class SourceMeter:
         with self._lock:
             self._tasks.take(reports, now)
 
+    def throttled(self) -> Mapping[int, Throttled]:
+        """Return how much of the last minute the clusters throttled each task."""
+        with self._lock:
+            return self._tasks.throttled()
+
     def take_stalls(self, stalls: Iterable[Stall]) -> None:
         with self._lock:
             for report, seconds in stalls:
@@ -151,7 +156,7 @@ class SourceMeter:
         if self._rows is None or self._rows.assigned != assigned:
             self._rows = SourceRows(assigned)
         newest = None if self._job_epoch is None else self._job_epoch.number
-        return self._rows.table(self._partitions, self._stalled, newest, now)
+        return self._rows.table(self._partitions, self._stalled, self._tasks.throttled(), newest, now)
 
     def _cut_off_since(self, now: float) -> float | None:
         """Return when reports were read last, if that is too long ago."""

@@ -18,6 +18,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import Latencies, Motion, PartitionLook
 from sparkmirror.metrics.partition_meter import Counts, Held, Known, Moment, PartitionMeter
 from sparkmirror.metrics.partition_table import NAN, NOT_REPORTED, Columns, Numbers, PartitionTable
+from sparkmirror.metrics.task_meter import Throttled
 from sparkmirror.metrics.windows import WINDOW_S, WINDOWS
 from sparkmirror.storage.progress import PartitionProgress
 
@@ -41,6 +42,7 @@ class SourceRows:
         self,
         meters: Mapping[TopicPartition, PartitionMeter],
         stalled: Collection[TopicPartition],
+        throttled: Mapping[int, Throttled],
         job_epoch: int | None,
         now: float,
     ) -> PartitionTable:
@@ -50,6 +52,9 @@ class SourceRows:
         is_stalled = np.zeros(len(self._sources))
         is_stalled[[row for it in stalled if (row := self._row_of.get(it)) is not None]] = 1
         known, columns = self._known.copy(), self._columns(held, is_stalled, job_epoch, now)
+        of_task = [throttled.get(task, Throttled()) for task in range(len(self.assigned))]
+        shares = np.array(of_task, np.float64).reshape(-1, 2)[self._task.astype(np.intp)]
+        columns = columns._replace(source_throttled=shares[:, 0], target_throttled=shares[:, 1])
         return PartitionTable(
             self._sources,
             columns,
@@ -94,7 +99,7 @@ class SourceRows:
             held.quiet_since,
             now - held.moved_at,
             held.closed,
-            np.zeros_like(passed_s),
+            *[np.zeros_like(passed_s)] * 3,
         )
 
 
@@ -143,6 +148,8 @@ def _look(sources: list[TopicPartition], columns: Columns, every: KnownRows, row
         latencies=_recent(known),
         incidents=counts.incidents,
         lost=counts.lost,
+        source_throttled=columns.source_throttled.item(row),
+        target_throttled=columns.target_throttled.item(row),
     )
 
 

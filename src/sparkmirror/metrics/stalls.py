@@ -34,13 +34,17 @@ class StalledPartitions:
         reports: Collection[PartitionProgress],
         now: float,
         unchanged_s: Callable[[PartitionProgress], float] = lambda _: 0.0,
+        throttled: Collection[int] = (),
     ) -> Iterator[Stall]:
-        """`now` is any clock's seconds. `unchanged_s` tells for how long a first report is known to hold."""
+        """`now` is any clock's seconds. `unchanged_s` tells for how long a first report is known to hold.
+
+        Partitions of `throttled` tasks wait for their turn.
+        """
         for report in reports:
             key = report.connector, report.source
             known = self._unchanged_since.get(key) or (report.position, now - unchanged_s(report))
             position, since = self._unchanged_since[key] = known
-            is_waiting = bool(report.lag) and report.error is None
+            is_waiting = bool(report.lag) and report.error is None and report.task not in throttled
             if not is_waiting or position != report.position:
                 self._unchanged_since[key] = (report.position, now)
                 if key in self._reported:

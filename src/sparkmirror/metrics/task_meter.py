@@ -2,12 +2,20 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from sparkmirror.metrics.readings import TaskReading, Traffic
 from sparkmirror.metrics.windows import SampledValues
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, TaskLoad, TaskProgress
 
 _NOTHING = (0, 0, 0, 0)
+
+
+class Throttled(NamedTuple):
+    """The share of the last minute in which brokers of each cluster throttled a task."""
+
+    source: float = 0.0
+    target: float = 0.0
 
 
 class _Task:
@@ -62,6 +70,11 @@ class TaskMeter:
             elif report is not task.report:
                 task.take(report, now)
 
+    def throttled(self) -> Mapping[int, Throttled]:
+        """Return how much the tasks that have reported were throttled."""
+        loads = {number: task.report.load for number, task in self._tasks.items()}
+        return {at: Throttled(load.source_throttled, load.target_throttled) for at, load in loads.items()}
+
     def count(self, report: PartitionProgress) -> None:
         """Count that one of its partitions began to retry, or to fail."""
         self._retries[report.task] += report.state is PartitionState.RETRYING
@@ -78,8 +91,8 @@ class TaskMeter:
             in_flight=load.in_flight,
             commit=task.commit.summary(now),
             fetch=task.fetch.summary(now),
-            source=Traffic(source_in, source_out, load.source_connections),
-            target=Traffic(target_in, target_out, load.target_connections),
+            source=Traffic(source_in, source_out, load.source_connections, load.source_throttled_s),
+            target=Traffic(target_in, target_out, load.target_connections, load.target_throttled_s),
             buffer_total=load.buffer_total,
             buffer_available=load.buffer_total - load.buffer_used,
             failures=self._failures[number],

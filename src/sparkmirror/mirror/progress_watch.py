@@ -8,6 +8,8 @@ from typing import Final
 
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.quantities import as_size
+from sparkmirror.metrics.looks import THROTTLED_FROM, throttled_by
+from sparkmirror.metrics.partition_table import known_lag
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, StalledPartitions
 from sparkmirror.periodic.flow_log import flow_log
@@ -82,6 +84,7 @@ class ProgressWatch:
         self._note = note
         self._is_copying = is_copying
         self._is_promoted = is_promoted
+        self._flow = flow
         self._log = flow_log(__name__, flow)
         self._connector = connector
         self.meter = SourceMeter()
@@ -173,7 +176,7 @@ class ProgressWatch:
         self._log_unnamed(len(noticed))
 
     def _log_stalls(self) -> None:
-        stalls = list(self._stalled.check(self._current, time.monotonic()))
+        stalls = list(self._stalled.check(self._current, time.monotonic(), throttled=self._throttled()))
         self.meter.take_stalls(stalls)
         for report, seconds in stalls[:_NAMED_MAX]:
             if seconds is None:
@@ -211,6 +214,16 @@ class ProgressWatch:
                 self._log.info("the tasks of all %d partitions report", job_epoch.partitions)
                 self._note(EventKind.REPORTING, f"the tasks of all {job_epoch.partitions} partitions report")
 
+    def _throttled(self) -> Collection[int]:
+        """Return the tasks that a quota of a cluster throttles."""
+        return [task for task, shares in self.meter.throttled().items() if max(shares) >= THROTTLED_FROM]
+
+    def _throttled_line(self) -> str:
+        shares = list(self.meter.throttled().values())
+        source, target = (max((share[side] for share in shares), default=0.0) for side in (0, 1))
+        named = throttled_by(self._flow, source, target)
+        return f"; throttled by {named}" if named else ""
+
     def summarize(self) -> None:
         """Log the records copied since the last call. Called by `thread`."""
         reports = self._current
@@ -219,15 +232,24 @@ class ProgressWatch:
         self._counted = counted
         if records < 0 or self._is_cut_off or not reports:  # a new copy job started to count from 0
             return
-        lag = f"lag {sum(report.lag or 0 for report in reports):,} records over {len(reports)} partitions"
+        lag = lag_line(reports) + self._throttled_line()
         if records:
             self._idle_summaries = 0
             rate = f"{records / _SUMMARY_INTERVAL_S:,.1f}".removesuffix(".0")
             self._log.info("%s records/s, %s/s, %s", rate, as_size(copied / _SUMMARY_INTERVAL_S), lag)
             return
         if self._idle_summaries % _IDLE_SUMMARIES == 0:
-            self._log.info("nothing new to copy, %s", lag)
+            is_known = all(report.lag == 0 for report in reports)
+            self._log.info("%s, %s", "nothing new to copy" if is_known else "nothing was copied", lag)
         self._idle_summaries += 1
+
+
+def lag_line(reports: Collection[PartitionProgress]) -> str:
+    """Sum up the lag of the partitions whose lag is known, and count the others."""
+    known = [lag for report in reports if (lag := known_lag(report)) is not None]
+    line = f"lag {sum(known):,} records over {len(reports)} partitions"
+    unknown = len(reports) - len(known)
+    return f"{line}, unknown for {unknown} of them" if unknown else line
 
 
 def stall_line(report: PartitionProgress, seconds: float) -> str:

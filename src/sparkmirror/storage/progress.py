@@ -90,8 +90,8 @@ class TaskLoad(NamedTuple):
     """Holds what a task measures since it started. Its buffer is in bytes, `in_flight` in records.
 
     `commit_ms` is how long its last write of positions took, None without one; `fetch_ms` how long its
-    `fetches` took together. Bytes are from and to the source and the target, throttle times of their brokers'
-    responses.
+    `fetches` took together. Bytes are from and to the source and the target. Quotas throttled it for
+    `…_throttled_s`, and in the share `…_throttled` of the last minute.
     """
 
     in_flight: int
@@ -108,6 +108,8 @@ class TaskLoad(NamedTuple):
     buffer_used: int
     source_throttled_s: float = 0.0
     target_throttled_s: float = 0.0
+    source_throttled: float = 0.0
+    target_throttled: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

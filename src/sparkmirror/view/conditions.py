@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, PartitionLook, Standstill
+from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, THROTTLED_FROM, PartitionLook, Standstill
 from sparkmirror.metrics.partition_table import (
     CODES,
     NAN,
@@ -50,6 +50,11 @@ class Situation(NamedTuple):
     @property
     def is_current(self) -> Flags:
         return np.equal(self.lag, 0) | (self.partitions.lag_s <= CURRENT_S + self.partitions.slack_s)
+
+    @property
+    def is_throttled(self) -> Flags:
+        it = self.partitions
+        return np.maximum(it.source_throttled, it.target_throttled) >= THROTTLED_FROM
 
     @property
     def closes(self) -> Flags:
@@ -109,6 +114,12 @@ CONDITIONS: Final = (
         lambda it: it.reports(PartitionState.RETRYING),
         Word.RETRYING,
         "nothing to do: it continues when the error has passed",
+    ),
+    Condition(
+        "it has lag, or its end is not known, and a quota throttles its task",
+        lambda it: it.is_throttled & (np.isnan(it.lag) | ~it.is_current),
+        Word.THROTTLED,
+        "a client quota lets no more through: raise it for the mirror's user or client id, or wait",
     ),
     Condition(
         "it has lag, no progress for a minute, and no error",

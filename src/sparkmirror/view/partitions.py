@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import PartitionLook, SourceLook
+from sparkmirror.metrics.looks import PartitionLook, SourceLook, throttled_by
 from sparkmirror.metrics.partition_table import Columns, Indices, Numbers, PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.promotions import Promotion, Promotions
@@ -52,6 +52,7 @@ class Partitions:
 
     def __init__(self, looks: Sequence[SourceLook]) -> None:
         without_reports = [_promoted(look) for look in looks if look.promoted]
+        self._flow = looks[0].flow if looks else None
         self.tables = [*map(_copied, looks), *without_reports]
         ages = [np.nan if look.report_age_s is None else look.report_age_s for look in looks]
         ages += [0.0] * len(without_reports)
@@ -110,12 +111,23 @@ class Partitions:
     def state(self, row: int) -> State:
         report, condition, promotion = self.report(row), CONDITIONS[self.conditions[row]], self.promotion(row)
         is_cut_off = condition.word is Word.UNKNOWN and bool(self._cut_off[row])
+        advice = condition.advice
+        if promotion is not None:
+            advice = promotion.of(self._look(row).source.partition)
+        elif condition.word is Word.THROTTLED:
+            advice = f"by {self._throttled_by(row)}: {advice}"
         return State(
             condition.word,
             number(self._ages[row] if is_cut_off else self._columns.error_for_s[row]),
             None if report is None else report.error,
-            condition.advice if promotion is None else promotion.of(self._look(row).source.partition),
+            advice,
         )
+
+    def _throttled_by(self, row: int) -> str:
+        assert self._flow is not None
+        columns = self._columns
+        shares = columns.source_throttled.item(row), columns.target_throttled.item(row)
+        return throttled_by(self._flow, *shares)
 
     def report(self, row: int) -> PartitionProgress | None:
         table, at = self._place(row)

@@ -12,6 +12,8 @@ class Word(StrEnum):
     STALLED = "stalled"
     UNKNOWN = "unknown"
     RETRYING = "retrying"
+    THROTTLED = "throttled"
+    """A quota of a cluster lets no more through."""
     FALLING_BEHIND = "falling behind"
     CATCHING_UP = "catching up"
     PAUSED = "paused"

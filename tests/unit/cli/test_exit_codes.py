@@ -47,6 +47,7 @@ def test_every_word_has_one_code() -> None:
     assert {word for word, code in codes.items() if code == FINE} == {
         Word.CAUGHT_UP,
         Word.CATCHING_UP,
+        Word.THROTTLED,
         Word.FALLING_BEHIND,
         Word.PROMOTED,
     }

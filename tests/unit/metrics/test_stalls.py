@@ -119,3 +119,11 @@ def test_the_time_limit_starts_again_with_each_copy_job() -> None:
     watch.check(0.0, SECOND, [])
     assert watch.check(SILENT_AFTER_S, third, []) == []
     assert watch.check(2 * SILENT_AFTER_S, third, []) == [Silence(third, 3)]
+
+
+def test_a_partition_of_a_throttled_task_waits_for_its_turn() -> None:
+    watch = StalledPartitions()
+    for now in (0.0, 2 * STALLED_AFTER_S):
+        assert list(watch.check([WAITING], now, throttled={WAITING.task})) == []
+    assert stalls(watch, 2 * STALLED_AFTER_S + 1, WAITING) == []
+    assert len(stalls(watch, 3 * STALLED_AFTER_S + 1, WAITING)) == 1

@@ -60,3 +60,14 @@ def test_tasks_that_did_not_report_or_are_no_more_have_no_reading() -> None:
     meter.take([report(LOAD)], 0.0)
     assert list(meter.readings(3, 0.0)) == [0]
     assert meter.readings(0, 0.0) == {}
+
+
+def test_a_task_is_throttled_as_it_reported_last() -> None:
+    meter = TaskMeter()
+    meter.take([report(LOAD)], 0.0)
+    assert meter.throttled() == {0: (0.0, 0.0)}
+    throttled = LOAD._replace(target_throttled_s=90.0, target_throttled=0.75)
+    meter.take([report(throttled)], 1.0)
+    assert meter.throttled() == {0: (0.0, 0.75)}
+    assert meter.readings(1, 2.0)[0].target.throttled_s == 90.0
+    assert parse(report(throttled).to_record()) == report(throttled)

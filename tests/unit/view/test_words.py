@@ -11,8 +11,9 @@ from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.storage.promotions import Promotion, Stage
 from sparkmirror.view.conditions import CONDITIONS, Condition, Situation, conditions_of
+from sparkmirror.view.partitions import Partitions
 from sparkmirror.view.words import Word, worst_of
-from tests.support.mirror_looks import behind, look
+from tests.support.mirror_looks import behind, look, source
 from tests.support.words_table import PAGE, with_table
 
 UNREPORTED = PartitionLook(TopicPartition("orders", 0), 0)
@@ -48,6 +49,10 @@ EXAMPLES = {
     "the task retries": (
         situation(look(reported={"state": PartitionState.RETRYING, "error": "away", "lag": 0})),
         Word.RETRYING,
+    ),
+    "it has lag, or its end is not known, and a quota throttles its task": (
+        situation(STALLED._replace(target_throttled=0.83)),
+        Word.THROTTLED,
     ),
     "it has lag, no progress for a minute, and no error": (situation(STALLED), Word.STALLED),
     "the source's end is not known": (situation(look(reported={"lag": None})), Word.UNKNOWN),
@@ -129,3 +134,24 @@ def test_the_worst_word_is_that_of_the_whole() -> None:
 def test_the_documented_table_is_the_one_that_decides() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert text == with_table(text), "python -m tests.support.words_table"
+
+
+@pytest.mark.parametrize(
+    ("one", "word"),
+    [
+        (look(reported={"lag": None}, source_throttled=0.5), Word.THROTTLED),
+        (look(reported={"lag": 9}, lag_s=60.0, source_throttled=0.1), Word.THROTTLED),
+        (look(reported={"lag": 9}, lag_s=60.0, target_throttled=0.09), Word.CATCHING_UP),
+        (look(reported={"lag": 0}, target_throttled=1.0), Word.CAUGHT_UP),
+        (FAILED._replace(target_throttled=1.0), Word.ACTION_REQUIRED),
+    ],
+)
+def test_a_partition_that_gets_nothing_for_a_quota_is_not_stalled_nor_caught_up(
+    one: PartitionLook, word: Word
+) -> None:
+    assert condition_of(situation(one)).word is word
+
+
+def test_the_cluster_that_throttles_is_named_with_its_share() -> None:
+    made = Partitions([source(STALLED._replace(target_throttled=0.83, source_throttled=0.05))])
+    assert made.state(0).advice.startswith("by b (83 % of the last minute): ")

@@ -34,6 +34,7 @@ states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   stalled          there is lag and no error, and no progress for a minute (of Java's mirror: three)
   unknown          the lag of a partition can't be told, and why
   retrying         partitions fail, and may recover by themselves
+  throttled        there is lag, and a quota of a cluster lets no more through
   falling behind   the lag grows
   catching up      the lag shrinks
   paused           its connector is paused or stopped

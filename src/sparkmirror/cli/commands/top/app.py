@@ -37,6 +37,7 @@ _STYLES: Final = {
     "action required": "bold red",
     "stalled": "red",
     "retrying": "yellow",
+    "throttled": "yellow",
     "falling behind": "yellow",
     "caught up": "green",
     "promoted": "green",
