@@ -20,7 +20,7 @@ from tests.support.connections import connection
 
 RATE: Final = 100_000
 SIZE: Final = 2_000
-RECORDS: Final = 1_200
+RECORDS: Final = 900
 BYTES: Final = SIZE * RECORDS
 WINDOW_S: Final = 11.0
 """A broker measures a rate over that time, by default."""
@@ -114,7 +114,7 @@ def test_copying_goes_on_where_a_quota_for_requests_throttles_them_all(
     real_bench.create(topic)
     written = fill(real_bench, topic, 100)
     limited: AnyCluster = getattr(real_bench, side)
-    with quota(limited, "request_percentage", 0.05), running(plan_of(real_bench, topic)):
+    with quota(limited, "request_percentage", 1.0), running(plan_of(real_bench, topic)):
         report = watch.await_progress(topic, lambda report: report.records == 100)
     assert report.state is PartitionState.RUNNING
     assert copied(real_bench, topic) == written

@@ -53,7 +53,7 @@ class Faults:
         shape = self._stage.shape
         yield from (self._move_leader, self._move_leader, self._restart_broker, self._disconnect)
         yield from (self._hold_followers, self._crash, self._move_coordinator, self._forget_producers)
-        yield from (self._start_twice, self._freeze)
+        yield from (self._start_twice, self._freeze, self._throttle)
         if shape.is_two_way:
             yield self._crash
         if shape.is_lossy:
@@ -110,6 +110,21 @@ class Faults:
 
         self._later(FOLLOWERS_BEHIND_S, release)
         return f"{cluster.name}: followers of {partition} fall behind"
+
+    def _throttle(self) -> str:
+        """By quotas for writing, reading or all requests, which come and go."""
+        cluster = self._cluster()
+        rate = self._rng.uniform(1_000.0, 20_000.0)
+        producer, consumer = self._rng.choice([(rate, None), (None, rate), (rate, rate)])
+        cluster.quotas.set(producer=producer, consumer=consumer)
+        cluster.quotas.requests_s = self._rng.choice([0.0, 0.0, 1.0])
+
+        def end() -> None:
+            cluster.quotas.set()
+            cluster.quotas.requests_s = 0.0
+
+        self._later(20.0, end)
+        return f"{cluster.name} throttles"
 
     def _move_coordinator(self) -> str:
         cluster = self._flow().ends.target

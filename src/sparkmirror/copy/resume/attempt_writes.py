@@ -9,14 +9,13 @@ import logging
 import random
 from collections.abc import Callable, Collection, Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Start, WriteFailed
 from sparkmirror.copy.partition_states import UNREACHABLE
 from sparkmirror.copy.partition_steps import Report
-from sparkmirror.copy.resume.claims import Claims
+from sparkmirror.copy.resume.claims import RENEWAL_S, Claims
 from sparkmirror.copy.write_strategy import Delivery, HeldBatches, NoteSync, WriteStrategy
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -26,10 +25,6 @@ from sparkmirror.offsets.sequence_ends import SequenceEnd
 from sparkmirror.storage.attempts import Acknowledged, Attempt, Stage, attempt_record
 
 _log = logging.getLogger(__name__)
-
-RENEWAL_S: Final = 6 * 3600.0
-"""Attempts last no longer. A coordinator forgets an id that claims nothing for 7 days by default
-(`transactional.id.expiration.ms`): the next attempt would get another producer id, which fences nothing."""
 
 
 @dataclass(slots=True)

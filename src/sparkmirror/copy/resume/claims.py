@@ -43,6 +43,9 @@ from sparkmirror.storage.attempts import (
 
 _log = logging.getLogger(__name__)
 
+RENEWAL_S: Final = 6 * 3600.0
+"""Attempts last no longer. A coordinator forgets an id that claims nothing for 7 days by default
+(`transactional.id.expiration.ms`): the next attempt would get another producer id, which fences nothing."""
 _MARKER_TIMEOUT_S: Final = 30.0
 _MARKER_WAIT_S: Final = 0.1
 _OTHER_ID_WAIT_S: Final = 30.0
@@ -91,6 +94,20 @@ class Claims:
         """Make the claims of a plan; None where attempts are not recorded."""
         topic = plan.state.attempts_topic
         return None if topic is None else cls(plan, topic, cycles)
+
+    def unchanged(self, claims: Mapping[TopicPartition, Claimed]) -> Mapping[TopicPartition, Claimed]:
+        """Return those claims that are the newest still. Reads only. Raises KafkaError."""
+        if not claims:
+            return {}
+        with closing(AttemptLog(self.plan.state.connection, self.topic, self.owner)) as log:
+            known = log.read(claims)
+        found: dict[TopicPartition, Claimed] = {}
+        for source, claim in claims.items():
+            newest = known[source][-1:]
+            again = _claimed(source, claim.own, known[source], claim.marker)
+            if isinstance(again, Claimed) and newest and newest[0].producer == claim.own.producer:
+                found[source] = again
+        return found
 
     def claim(
         self, plans: Sequence[CopyPartition], settled: Mapping[TopicPartition, ProducerId]

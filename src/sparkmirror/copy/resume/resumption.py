@@ -179,8 +179,10 @@ class Resumption:
     ) -> Found | SparkmirrorError:
         position, end = reason.position, now.end.offset
         if is_used(position, claim):
+            self.succession.renounce(plan.source)
             return RetriableError(f"{plan.source}: its producer epoch is in use; claiming the next")
         if is_overtaken(claim, end):
+            self.succession.renounce(plan.source)
             return RetriableError(f"{plan.target}: the target has lost the fence; claiming again")
         if position is None:
             return Found(_required(now.first), end)

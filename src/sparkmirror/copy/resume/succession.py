@@ -12,7 +12,7 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.partition_events import ResumeReason, Start
-from sparkmirror.copy.resume.claims import Claimed, Claims, Unfenced
+from sparkmirror.copy.resume.claims import RENEWAL_S, Claimed, Claims, Unfenced
 from sparkmirror.copy.resume.last_copied import LogEnd, TargetLogs, known_end, last_copied
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
@@ -25,6 +25,7 @@ from sparkmirror.domain.incidents import (
     unfenced,
 )
 from sparkmirror.kafka.admin.metadata import Metadata
+from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record, missing_topic
 from sparkmirror.storage.positions import Position, read_positions
@@ -63,6 +64,8 @@ class Succession:
     claims: Claims | None
     _unfenced: set[TopicPartition] = field(default_factory=set)
     """The partitions of which the incident was reported."""
+    _waiting: dict[TopicPartition, tuple[Claimed, float]] = field(default_factory=dict)
+    """The claims of partitions that could not start, and when they were made: retries write nothing."""
 
     def claim(
         self, plans: Sequence[CopyPartition], reasons: Mapping[TopicPartition, ResumeReason]
@@ -74,8 +77,40 @@ class Succession:
         if self.claims is None:
             missing = missing_topic(self.plan.flow.source, self.plan.state.connection)
             return dict.fromkeys((plan.source for plan in wanted), Unfenced(missing))
+        if self.plan.transaction is not None:
+            return self._claim_anew(self.claims, wanted, reasons)
+        kept = self.claims.unchanged(self._kept(wanted, reasons))
+        claims = self._claim_anew(self.claims, [plan for plan in wanted if plan.source not in kept], reasons)
+        now = network_of(self.plan.producer.connection).time()
+        new = {source: (claim, now) for source, claim in claims.items() if isinstance(claim, Claimed)}
+        self._waiting.update(new)
+        return {**claims, **kept}
+
+    def renounce(self, source: TopicPartition) -> None:
+        """Use the claim of a partition that could not start no more."""
+        self._waiting.pop(source, None)
+
+    def _kept(
+        self, wanted: Sequence[CopyPartition], reasons: Mapping[TopicPartition, ResumeReason]
+    ) -> Mapping[TopicPartition, Claimed]:
+        """Return the claims that may be used again: coordinators forget old transactional ids."""
+        oldest = network_of(self.plan.producer.connection).time() - RENEWAL_S
+        return {
+            plan.source: claim
+            for plan in wanted
+            if (known := self._waiting.get(plan.source)) is not None
+            for claim, claimed_at in [known]
+            if claimed_at >= oldest and not reasons[plan.source].renews
+        }
+
+    def _claim_anew(
+        self,
+        claims: Claims,
+        wanted: Sequence[CopyPartition],
+        reasons: Mapping[TopicPartition, ResumeReason],
+    ) -> ClaimResults:
         settled = {source: own for source, reason in reasons.items() if (own := _settled(reason))}
-        return self.claims.claim(wanted, settled) if wanted else {}
+        return claims.claim(wanted, settled) if wanted else {}
 
     def read_again(
         self, reasons: Mapping[TopicPartition, ResumeReason], claims: ClaimResults
@@ -190,6 +225,7 @@ class Succession:
             claim = claims.get(source)
             if not isinstance(start, Start) or not isinstance(claim, Claimed):
                 continue
+            self.renounce(source)
             attempt = claim.begin(start.position, start.producer.next_offset, start.logs)
             starts[source] = start._replace(attempt=attempt, marker=claim.marker)
             records.append(attempt_record(self.claims.owner, source, attempt))
