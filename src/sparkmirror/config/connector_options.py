@@ -52,7 +52,8 @@ OWN_SOURCE: Final = Definition(
             Type.STRING,
             "record",
             "What to do when a source or target topic has been deleted and created again: record it and "
-            "continue with the new topic, stop the partition, or restart at auto.offset.reset.",
+            "continue with the new topic, stop the partition, or restart: copy all that the "
+            "source has, unless auto.offset.reset is latest.",
             validator=OneOf(("record", "fail", "restart")),
         ),
         Option(

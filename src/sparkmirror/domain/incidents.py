@@ -28,7 +28,7 @@ class OnTopicRecreated(Enum):
     FAIL = "fail"
     """Stop the partition until a user acts."""
     RESTART = "restart"
-    """Restart at `auto.offset.reset`, as if nothing had been copied yet."""
+    """Copy all that the source has; with `auto.offset.reset=latest` as `RECORD`, which leaves out nothing."""
 
 
 class OnClusterChange(Enum):

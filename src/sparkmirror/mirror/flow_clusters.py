@@ -21,6 +21,7 @@ from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.cluster_ids import ClusterIds, cluster_ids_record, read_cluster_ids
 from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.positions import forgetting, read_all_positions
+from sparkmirror.storage.seen_topics import first_start_forgotten
 
 
 class FlowClusters:
@@ -132,6 +133,8 @@ class FlowClusters:
         if stale:
             with closing(TopicWriter(client)) as writer:
                 writer.write(topic, [forgetting(name, source, partition) for partition in stale])
+            with closing(TopicWriter(client)) as writer:
+                writer.write(self._topic, [first_start_forgotten(self._owner)])
         text = (
             f"begins as at a first start: {len(stale)} positions are about another cluster, and are dropped"
         )

@@ -1,7 +1,7 @@
 """Runs a MirrorSourceConnector: finds topics, prepares them on the target, keeps the right tasks running."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -13,6 +13,7 @@ from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.flow_clusters import FlowClusters
+from sparkmirror.mirror.flow_start import FlowStart
 from sparkmirror.mirror.reassignment import (
     DEFAULT_REASSIGNMENT,
     Imbalance,
@@ -112,6 +113,7 @@ class SourceConnector:
         self._topics: Topics | None = None
         self._is_checked = False
         self._asked_at: float | None = None
+        self._start = FlowStart(on, connector, self._log)
         self._copy = CopyPlan()
         self._wanted: tuple[CopyPartition, ...] = ()
         self.thread = PeriodicThread("source connector", self._log, self._prepare, self._finish)
@@ -151,6 +153,7 @@ class SourceConnector:
         self._own_topics.create(self._admins.target)
         self._copy_jobs.fences = self._own_topics.has_attempts
         self._clusters.record(can_remember=self._own_topics.has_attempts)
+        self._start = FlowStart(self._on, self._connector, self._log)
         self._tell_promoted()
         self._topic_sync = self._new_topic_sync(self._admins)
         self._append_time = AppendTimeTopics(self._admins.target)
@@ -236,7 +239,7 @@ class SourceConnector:
             if self._running and self._copy.waiting and self._topic_sync.awaits_more(time.monotonic()):
                 self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
                 return
-            self._wanted = self._append_time.noted(self._copy.ready)
+            self._wanted = self._marked(self._append_time.noted(self._copy.ready), topics)
             self._unwritten.log(
                 f"its topic is not mirrored until that is known: {why}"
                 for why in self._append_time.unreadable
@@ -257,6 +260,15 @@ class SourceConnector:
             self._log.info("%s: another topic than before on the target; its tasks look", some_of(replaced))
             self._running = ()
         self._run(self._wanted)
+
+    def _marked(self, partitions: Sequence[CopyPartition], topics: Topics) -> tuple[CopyPartition, ...]:
+        assert self._admins is not None
+        return self._start.marked(
+            partitions,
+            self._admins.source.listing(),
+            {topic for topic, _ in topics.pairs},
+            can_remember=self._own_topics.has_attempts,
+        )
 
     def _tell_promoted(self) -> bool:
         news = self._promoted.check()

@@ -33,35 +33,66 @@ class Backlog:
     sizes: Mapping[TopicPartition, int] = field(default_factory=dict)
     lost: Mapping[TopicPartition, int] = field(default_factory=dict)
     homeless: Collection[TopicPartition] = ()
+    left_out: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Records that `auto.offset.reset=latest` leaves out."""
 
 
-def backlog(on: FlowWorker, connector: ConfiguredSource, partitions: Collection[TopicPartition]) -> Backlog:
-    """Raises KafkaError when positions can't be read, or no broker responds."""
+def backlog(
+    on: FlowWorker,
+    connector: ConfiguredSource,
+    partitions: Collection[TopicPartition],
+    new: Collection[TopicPartition] = (),
+) -> Backlog:
+    """Those that are `new` are copied from their first record.
+
+    Raises KafkaError when positions can't be read, or no broker responds.
+    """
     if not partitions:
         return Backlog()
     consumer = connector.consumer_of(0)
     positions = stored_positions(on, connector, partitions)
     starts = _known(list_offsets(consumer, partitions, EARLIEST))
     ends = _known(list_offsets(consumer, partitions, LATEST))
-    begins, lost, homeless = dict[TopicPartition, int](), dict[TopicPartition, int](), []
+    begins, lost, skipped = dict[TopicPartition, int](), dict[TopicPartition, int](), {}
+    homeless = []
     for partition in ends.keys() & starts.keys():
         position = positions.get(partition)
         if position is not None:
             begins[partition] = max(position.offset + 1, starts[partition])
             if position.offset != NOTHING_REPLICATED and starts[partition] > position.offset + 1:
                 lost[partition] = starts[partition] - position.offset - 1
-        elif consumer.offset_reset is OffsetReset.NONE:
-            homeless.append(partition)
+        elif partition in new or consumer.offset_reset is OffsetReset.EARLIEST:
+            begins[partition] = starts[partition]
+        elif consumer.offset_reset is OffsetReset.LATEST:
+            begins[partition] = ends[partition]
+            skipped[partition] = ends[partition] - starts[partition]
         else:
-            is_earliest = consumer.offset_reset is OffsetReset.EARLIEST
-            begins[partition] = starts[partition] if is_earliest else ends[partition]
+            homeless.append(partition)
     left = [partition for partition, begin in begins.items() if begin < ends[partition]]
     sizes = log_sizes(consumer.connection, left) if left else {}
     shares = {
         partition: round(size * (ends[partition] - begins[partition]) / (ends[partition] - starts[partition]))
         for partition, size in sizes.items()
     }
-    return Backlog(positions, begins, ends, shares, lost, homeless)
+    skipped = {partition: count for partition, count in skipped.items() if count}
+    return Backlog(positions, begins, ends, shares, lost, homeless, skipped)
+
+
+def left_out(
+    on: FlowWorker, connector: ConfiguredSource, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """Count what `auto.offset.reset=latest` leaves out of partitions that are not new, where it does.
+
+    Raises KafkaError.
+    """
+    consumer = connector.consumer_of(0)
+    if consumer.offset_reset is not OffsetReset.LATEST or not partitions:
+        return {}
+    positions = stored_positions(on, connector, partitions)
+    unbegun = [partition for partition in partitions if partition not in positions]
+    starts, ends = (_known(list_offsets(consumer, unbegun, which)) for which in (EARLIEST, LATEST))
+    counts = {at: ends[at] - starts[at] for at in ends.keys() & starts.keys()}
+    return {at: count for at, count in counts.items() if count}
 
 
 def stored_positions(

@@ -50,6 +50,7 @@ from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.new_partitions import NewPartitions
 from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
@@ -137,7 +138,7 @@ class _Planning:
         more_own = () if beside is None else _own_topics_beside(beside)
         surveyed = survey_flow(self._on, self._connector, topics, more_own)
         assigned = self._assigned(surveyed)
-        left = self._part("positions", lambda: backlog(self._on, self._connector, list(assigned)), Backlog())
+        left = self._part("positions", lambda: self._backlog(list(assigned)), Backlog())
         none: Sequence[PartitionProgress] = ()
         reported = self._part("progress", lambda: reports(self._on, self._connector), none)
         begun = {partition.topic for partition in left.positions}
@@ -157,6 +158,7 @@ class _Planning:
             lost=left.lost,
             holes=self._holes(surveyed, left),
             homeless=left.homeless,
+            left_out=left.left_out,
             refusals=self._refusals(surveyed, configs),
         )
         lacking = self._lacking_groups(surveyed, beside)
@@ -244,6 +246,10 @@ class _Planning:
         ]
         shares = assign(partitions, self._settings.tasks_max)
         return {partition: task for task, share in enumerate(shares) for partition in share}
+
+    def _backlog(self, partitions: Sequence[TopicPartition]) -> Backlog:
+        new = NewPartitions(self._on, self._connector).among(partitions, self._admins.source.listing())
+        return backlog(self._on, self._connector, partitions, new)
 
     def _filled(self, surveyed: FlowSurvey, begun: Collection[str]) -> Collection[str]:
         """The remote topics that hold records without evidence that this mirror wrote them."""

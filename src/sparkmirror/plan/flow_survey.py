@@ -67,6 +67,8 @@ class FlowSurvey:
     """An estimate of the offsets left to copy that have no record, where offsets are preserved."""
     homeless: Collection[TopicPartition] = ()
     """Partitions without a position, where `auto.offset.reset` is none."""
+    left_out: Mapping[TopicPartition, int] = field(default_factory=dict)
+    """Records that `auto.offset.reset=latest` leaves out."""
     refusals: Sequence[Refusal] = ()
     id_prefix: str = FENCING_IDS
     """The prefix of the transactional ids that the flow uses on the target."""

@@ -31,6 +31,7 @@ UNREADABLE: Final = "unreadable"
 UNKNOWN_CONFIG: Final = "unknown config"
 MISSING_TOPIC: Final = "missing topic"
 LOST_RECORDS: Final = "lost records"
+LEFT_OUT: Final = "left out"
 NO_POSITION: Final = "no position"
 TOPIC: Final = "topic"
 ACCOUNTS: Final = "accounts"
@@ -241,6 +242,19 @@ def _lost_records(survey: FlowSurvey) -> Iterator[Finding]:
         )
 
 
+def _left_out(survey: FlowSurvey) -> Iterator[Finding]:
+    if survey.left_out:
+        topics = some_of(sorted({partition.topic for partition in survey.left_out}))
+        yield Finding(
+            LEFT_OUT,
+            Severity.WARNS,
+            topics,
+            f"{sum(survey.left_out.values()):,} records of {topics} are left out, since this flow has not "
+            "copied these partitions before and auto.offset.reset is latest; what appears later is copied",
+            "set auto.offset.reset to earliest to copy them too",
+        )
+
+
 def _no_position(survey: FlowSurvey) -> Iterator[Finding]:
     for partition in sorted(survey.homeless):
         yield Finding(
@@ -298,6 +312,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _missing_topics,
     _no_position,
     _lost_records,
+    _left_out,
     _unknown_configs,
     _notes,
     _acls,

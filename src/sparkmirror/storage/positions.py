@@ -216,7 +216,8 @@ def _position(record: LogRecord) -> Position | None:
     is_translated = _header(record.headers, _TRANSLATED) is True
     if offset is None:
         # In ours it means that a partition starts with its first record, in Java's that it has no position.
-        is_ours = producer is not None and record.value == source_position_value(NOTHING_REPLICATED)
+        knows = producer is not None or logs != UNKNOWN_LOGS
+        is_ours = knows and record.value == source_position_value(NOTHING_REPLICATED)
         known = Position(NOTHING_REPLICATED, producer, logs, is_translated=is_translated)
         return known if is_ours else None
     return Position(offset, producer, logs, _run(record.headers, offset), is_translated)

@@ -384,5 +384,7 @@ def _required(first: int | None) -> int:
 def _is_news(start: Start, reason: ResumeReason) -> bool:
     """Whether the next attempt must find this start: under another id or epoch, or behind an incident."""
     known = reason.position
-    before = None if known is None or known.producer is None else known.producer.producer
+    if known is None:  # another `auto.offset.reset`, or another end, must not decide again
+        return True
+    before = None if known.producer is None else known.producer.producer
     return start.producer.producer not in (before, NOT_IDEMPOTENT) or reason.is_settled

@@ -1,0 +1,64 @@
+"""Decides where the partitions begin that a source connector has no position of, before they are copied."""
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.quantities import some_of
+from sparkmirror.domain.topics import TopicListing
+from sparkmirror.periodic.flow_log import FlowLog, LogOnce
+from sparkmirror.plan.backlog import left_out
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.setup.new_partitions import NewPartitions
+
+
+class FlowStart:
+    """One owner; blocks."""
+
+    def __init__(self, on: FlowWorker, connector: ConfiguredSource, log: FlowLog) -> None:
+        self._on = on
+        self._connector = connector
+        self._log = log
+        self._new = NewPartitions(on, connector)
+        self._is_told = False
+        self._problems = LogOnce(log)
+
+    def marked(
+        self,
+        partitions: Sequence[CopyPartition],
+        listing: TopicListing,
+        selected: Collection[str],
+        *,
+        can_remember: bool,
+    ) -> tuple[CopyPartition, ...]:
+        """The same partitions, those that are new with a mark. What else the source has is remembered.
+
+        Raises RetriableError where that can't be told now.
+        """
+        if not self._new.matter:
+            return tuple(partitions)
+        try:
+            new = self._new.among([each.source for each in partitions], listing)
+            self._tell_left_out(partitions, new)
+            if can_remember:
+                self._new.remember(listing, selected)
+        except SparkmirrorError as error:
+            if error.retriable:
+                raise
+            self._problems.log([f"auto.offset.reset decides where new partitions begin, too: {error}"])
+            return tuple(partitions)
+        return tuple(replace(each, is_new=True) if each.source in new else each for each in partitions)
+
+    def _tell_left_out(self, partitions: Sequence[CopyPartition], new: Collection[object]) -> None:
+        """Log once what is not copied; what appears later is."""
+        if self._is_told:
+            return
+        left = left_out(self._on, self._connector, [at.source for at in partitions if at.source not in new])
+        if left:
+            self._log.warning(
+                "auto.offset.reset=latest leaves out %d records of %s, which this flow has not copied before",
+                sum(left.values()),
+                some_of(sorted({at.topic for at in left})),
+            )
+        self._is_told = True

@@ -1,0 +1,61 @@
+"""Tells which partitions appeared after a flow's first start: they are copied from their first record.
+
+`auto.offset.reset` speaks of the others that have no position: those that were there at the first start, and
+those that a changed filter selects for the first time. With `earliest` all begin alike: nothing is asked.
+"""
+
+from collections.abc import Collection, Container
+from contextlib import closing
+
+from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.topics import TopicListing
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.seen_topics import SeenTopics, is_new, listed, read_seen_topics, seen_records
+
+
+class NewPartitions:
+    """One owner; every method blocks, and raises KafkaError."""
+
+    def __init__(self, on: FlowWorker, connector: ConfiguredSource) -> None:
+        self._client = on.worker_client
+        self._topic = StateTopic.ATTEMPTS.of(on.flow.source)
+        self._owner = owner_of(on.worker.offset_topic.name, connector.name)
+        self.matter = connector.consumer_of(0).offset_reset is not OffsetReset.EARLIEST
+        """Whether it matters what is new."""
+        self._seen: SeenTopics | None = None
+
+    def among(
+        self, partitions: Collection[TopicPartition], listing: TopicListing
+    ) -> Collection[TopicPartition]:
+        """Those of the partitions that are new; none before the first start."""
+        if not self.matter:
+            return ()
+        seen, now = self._known(), listed(listing)
+        return () if seen is None else {at for at in partitions if is_new(at, seen, now)}
+
+    def remember(self, listing: TopicListing, selected: Container[str]) -> None:
+        """Remember all topics at the first start, and later those that are not selected."""
+        if not self.matter:
+            return
+        before, now = self._known(), listed(listing)
+        seen = now
+        if before is not None:
+            kept = {
+                topic: found
+                for topic, found in before.items()
+                if topic in listing.topics and (topic in selected or topic not in now)
+            }
+            seen = kept | {topic: found for topic, found in now.items() if topic not in selected}
+        if records := seen_records(self._owner, before, seen):
+            with closing(TopicWriter(self._client)) as writer:
+                writer.write(self._topic, records)
+        self._seen = seen
+
+    def _known(self) -> SeenTopics | None:
+        if self._seen is None:
+            self._seen = read_seen_topics(self._client, self._topic, self._owner)
+        return self._seen
