@@ -5,11 +5,12 @@ from collections.abc import Callable, Iterable
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.periodic.denials import Denials
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.settings.configured import ConfiguredHeartbeat, FlowWorker
 from sparkmirror.settings.heartbeat import heartbeat_record
-from sparkmirror.settings.internal_topics import heartbeats_topic
+from sparkmirror.settings.internal_topics import heartbeats_off, heartbeats_topic
 from sparkmirror.storage.own_topics import OwnTopics, watching
 
 
@@ -27,6 +28,7 @@ class HeartbeatConnector:
         log = flow_log(__name__, on.flow, connector.name)
         topic = heartbeats_topic(on.flow, connector)
         self._topics = OwnTopics([topic], connector.admin, connector.admin_plugins, log)
+        self._denials = Denials(log, "emit heartbeat", f"; {heartbeats_off(on.flow)}")
         self.written_topics: frozenset[str] = frozenset()
         self.emitted = 0
         self.emitted_at: float | None = None
@@ -46,15 +48,17 @@ class HeartbeatConnector:
 
     @property
     def trouble(self) -> str | None:
-        """Why its topic can't be created. Safe in any thread."""
-        return self._topics.trouble
+        """Why its topic can't be created or written. Safe in any thread."""
+        return self._topics.trouble or self._denials.now
 
     def _watch_topic(self) -> None:
         self._topics.watch(time.monotonic())
 
     def _emit(self) -> None:
-        if self._topics.trouble is not None:
-            return
+        if self._topics.trouble is None:
+            self._denials.attempt(self._write)
+
+    def _write(self) -> None:
         record = heartbeat_record(self._flow, int(time.time() * 1000))
         log_record = LogRecord(record.key, record.value, timestamp_ms=record.timestamp_ms)
         topic = self._connector.settings.topic

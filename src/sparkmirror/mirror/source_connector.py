@@ -22,6 +22,7 @@ from sparkmirror.mirror.reassignment import (
     Running,
 )
 from sparkmirror.mirror.source_topics import SourceTopics
+from sparkmirror.periodic.denials import Denials
 from sparkmirror.periodic.flow_log import LogOnce, flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.plan.flow_planning import obstacles
@@ -193,11 +194,19 @@ class SourceConnector:
             ("sync accounts", settings.sync_accounts_interval_s, AccountSync(settings, admins, self._log)),
         ]
         jobs += [
-            Job(name, interval_s, sync.run, first_after_s=_FIRST_SYNC_AFTER_S)
+            Job(name, interval_s, self._unless_denied(name, sync.run), first_after_s=_FIRST_SYNC_AFTER_S)
             for name, interval_s, sync in syncs
             if interval_s is not None
         ]
         return jobs
+
+    def _unless_denied(self, name: str, run: Callable[[], None]) -> Callable[[], None]:
+        denials = Denials(self._log, name)
+
+        def attempt() -> None:
+            denials.attempt(run)
+
+        return attempt
 
     def _finish(self) -> None:
         self._copy_jobs.stop(in_order=self.thread.may_run)

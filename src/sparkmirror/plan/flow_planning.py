@@ -190,17 +190,20 @@ class _Planning:
 
     # parts, each of which may fail by itself
 
-    def _part(self, name: str, plan: Callable[[], _T], otherwise: _T) -> _T:
+    def _part(
+        self, name: str, plan: Callable[[], _T], otherwise: _T, severity: Severity = Severity.BLOCKS
+    ) -> _T:
         """Read a part of the survey.
 
-        A failure becomes a finding, but an unreachable cluster ends the plan.
+        A failure becomes a finding, but an unreachable cluster ends the plan. It warns of what keeps no
+        record from being copied.
         """
         try:
             return plan()
         except SparkmirrorError as error:
             if error.retriable:
                 raise
-            self._unreadable.append(Finding(UNREADABLE, Severity.BLOCKS, name, str(error)))
+            self._unreadable.append(Finding(UNREADABLE, severity, name, str(error)))
             return otherwise
 
     def _topics(self) -> Topics:
@@ -221,19 +224,19 @@ class _Planning:
         if self._settings.sync_topic_configs_interval_s is None:
             return ConfigPlan()
         sync = ConfigSync(self._settings, self._admins, self._log)
-        return self._part("configs", sync.plan, ConfigPlan())
+        return self._part("configs", sync.plan, ConfigPlan(), Severity.WARNS)
 
     def _acls(self) -> AclPlan:
         if self._settings.sync_topic_acls_interval_s is None:
             return AclPlan()
-        return self._part("ACLs", AclSync(self._settings, self._admins, self._log).plan, AclPlan())
+        sync = AclSync(self._settings, self._admins, self._log)
+        return self._part("ACLs", sync.plan, AclPlan(), Severity.WARNS)
 
     def _accounts(self) -> AccountPlan:
         if self._settings.sync_accounts_interval_s is None:
             return AccountPlan()
-        return self._part(
-            "accounts", AccountSync(self._settings, self._admins, self._log).plan, AccountPlan()
-        )
+        sync = AccountSync(self._settings, self._admins, self._log)
+        return self._part("accounts", sync.plan, AccountPlan(), Severity.WARNS)
 
     # data
 
@@ -278,7 +281,10 @@ class _Planning:
         checkpoint = None if beside is None else beside.checkpoint
         nothing: Sequence[Finding] = ()
         return self._part(
-            "groups", lambda: missing_group_rights(surveyed, self._connector, checkpoint), nothing
+            "groups",
+            lambda: missing_group_rights(surveyed, self._connector, checkpoint),
+            nothing,
+            Severity.WARNS,
         )
 
     def _predecessors(self) -> Collection[str]:

@@ -65,7 +65,12 @@ def heartbeats_topic(flow: Flow, connector: ConfiguredHeartbeat) -> OwnTopic:
     topic = TopicCreation(settings.topic, 1, settings.replication_factor, COMPACTED)
     remade = "heartbeats begin again"
     key = "heartbeats.topic.replication.factor"
-    return OwnTopic(flow.target, topic, key, is_read=False, when_remade=remade)
+    return OwnTopic(flow.target, topic, key, is_read=False, when_remade=remade, unless=heartbeats_off(flow))
+
+
+def heartbeats_off(flow: Flow) -> str:
+    """What to do where heartbeats can't be written."""
+    return f"heartbeats need CREATE and WRITE there, or {flow}.emit.heartbeats.enabled=false"
 
 
 def own_topics(flow: FlowWorker, source: ConfiguredSource) -> Sequence[OwnTopic]:

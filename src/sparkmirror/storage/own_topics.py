@@ -16,6 +16,7 @@ from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.wire.error_codes import INVALID_REPLICATION_FACTOR, NONE
+from sparkmirror.periodic.denials import DENIED_AGAIN
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.periodic.jobs import Job
 from sparkmirror.policies.admin_writes import AdminWrites
@@ -42,6 +43,8 @@ class OwnTopic(NamedTuple):
     is_needed: bool = False
     takes_default: bool = False
     when_remade: str = ""
+    unless: str = ""
+    """The other way out where the right to create it is missing."""
 
     @property
     def name(self) -> str:
@@ -80,6 +83,8 @@ class OwnTopics:
         self._unfit = LogOnce(log)
         self._present: frozenset[str] = frozenset()
         self._tries = 0
+        self._is_denied = False
+        """Whether a right is missing to create them."""
         self._try_again_at = 0.0
         self.result = Ensured()
         """Of the last call of `ensure`."""
@@ -102,7 +107,8 @@ class OwnTopics:
         if refused and now < self._try_again_at:
             return self._ensure([topic for topic in self._topics if topic.name not in refused])
         self._tries = self._tries + 1 if refused else 0
-        self._try_again_at = now + _TRY_AGAIN.delay_s(max(1, self._tries), 0.5)
+        again = DENIED_AGAIN if self._is_denied else _TRY_AGAIN
+        self._try_again_at = now + again.delay_s(max(1, self._tries), 0.5)
         return self.ensure()
 
     def ensure(self) -> Ensured:
@@ -124,6 +130,7 @@ class OwnTopics:
                 for topic in missing
                 if (error := results[topic.name]) is not None
             }
+            self._is_denied = any(isinstance(error, AuthorizationError) for error in results.values())
             before = self._present
             self._note_results(missing, refused, admin)
             new = [topic for topic in topics if topic not in missing and topic.name not in before]
@@ -196,7 +203,8 @@ def _lacks_brokers(error: KafkaError | None) -> bool:
 def _why(topic: OwnTopic, error: KafkaError, admin: Admin) -> str:
     """Why a topic could not be created, and what to do."""
     if isinstance(error, AuthorizationError):
-        return f"not created, give the right or create it by hand: {error}"
+        unless = f"; {topic.unless}" if topic.unless else ""
+        return f"not created, give the right or create it by hand: {error}{unless}"
     if not _lacks_brokers(error):
         return f"not created: {error}"
     wanted, key = topic.creation.replication_factor, topic.replicas_setting

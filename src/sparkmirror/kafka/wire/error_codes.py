@@ -168,9 +168,9 @@ def error_for(code: int, context: str, detail: str | None = None, needed: Needed
 
     Where a right is missing that `needed` has, the error explains how to grant it.
     """
+    if code in _DENIED:  # the detail is the broker's own text about its request
+        return AuthorizationError(f"{context}: {name_of(code)}{_how_to_grant(code, needed)}", code)
     message = f"{context}: {name_of(code)}" + (f" ({detail})" if detail else "")
-    if code in _DENIED:
-        return AuthorizationError(message + _how_to_grant(code, needed), code)
     if code == TOPIC_ALREADY_EXISTS:
         return TopicExistsError(message, code)
     if code == UNSUPPORTED_VERSION:
