@@ -144,7 +144,8 @@ OWN_SOURCE: Final = Definition(
             "",
             "A consumer group on the source for which the mirror's positions are committed every 5 s, "
             "so that kafka-consumer-groups.sh shows the mirror's lag; empty for none. Nobody else may "
-            "use it. Needs READ on the group and on the topics.",
+            "use it: a group with members, or with offsets of others, gets nothing. Needs READ on the "
+            "group and on the topics.",
         ),
         Option(
             "partition.assignment",

@@ -1,15 +1,18 @@
 """Commits what a flow has copied as the offsets of a consumer group on its source (`lag.group.id`).
 
 So kafka-consumer-groups.sh, and the tools that show the lag of groups, show the mirror's. Nobody reads with
-that group, and checkpoints leave it out, by the metadata of its offsets.
+that group, and checkpoints leave it out, by the metadata of its offsets. One that an application uses is left
+alone.
 """
 
 import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import LAG_METADATA
+from sparkmirror.groups.lag_group_use import CHOOSE_ANOTHER, used_by_others
 from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
@@ -62,7 +65,15 @@ class LagGroup:
         }
         if not news:
             return
+        self._require_own()
         refused = self._groups.write(self._group, news)
         self._committed |= {partition: news[partition] for partition in news.keys() - refused.keys()}
         for error in refused.values():
             raise error
+
+    def _require_own(self) -> None:
+        """Before each commit: an application's offsets are never overwritten."""
+        use = used_by_others(self._groups, self._group, also_members=not self._committed)
+        if use is not None:
+            where = f"group {self._group} on {self._groups.cluster}"
+            raise KafkaError(f"{where} {use}; nothing is committed for it: {CHOOSE_ANOTHER}")

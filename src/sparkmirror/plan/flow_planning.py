@@ -34,7 +34,7 @@ from sparkmirror.plan.flow_plan import (
     topic_changes,
 )
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
-from sparkmirror.plan.group_access import missing_group_rights
+from sparkmirror.plan.group_access import lag_group_findings, missing_group_rights
 from sparkmirror.plan.holes import estimated_holes
 from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replicas
 from sparkmirror.plan.without_position import filled_topics, predecessors
@@ -280,12 +280,12 @@ class _Planning:
     def _lacking_groups(self, surveyed: FlowSurvey, beside: ConfiguredFlow | None) -> Sequence[Finding]:
         checkpoint = None if beside is None else beside.checkpoint
         nothing: Sequence[Finding] = ()
-        return self._part(
-            "groups",
-            lambda: missing_group_rights(surveyed, self._connector, checkpoint),
-            nothing,
-            Severity.WARNS,
-        )
+
+        def lacking() -> Sequence[Finding]:
+            rights = missing_group_rights(surveyed, self._connector, checkpoint)
+            return [*rights, *lag_group_findings(surveyed, self._connector)]
+
+        return self._part("groups", lacking, nothing, Severity.WARNS)
 
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())

@@ -1,12 +1,14 @@
-"""Finds rights on consumer groups that a flow lacks: it copies all the same, without those groups."""
+"""Finds consumer groups that a flow can't use, for want of a right or because of an application."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.rights import Need
+from sparkmirror.groups.lag_group_use import CHOOSE_ANOTHER, used_by_others
 from sparkmirror.kafka.admin.cluster_survey import ClusterSurvey
 from sparkmirror.kafka.admin.tried_rights import is_denied
 from sparkmirror.kafka.cluster import Cluster
@@ -17,6 +19,7 @@ from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.settings.checkpoint import named_groups
 from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredSource
 
+LAG_GROUP: Final = "group of others"
 _ASKED_MAX: Final = 100
 """Groups that are asked about, one by one: who lacks a right to one lacks it to most."""
 
@@ -40,6 +43,20 @@ def missing_group_rights(
             denied = [group for group in groups if is_denied(cluster, need.of(group))]
         found += [missing_right(side, need.of(group), Severity.WARNS) for group in denied]
     return found
+
+
+def lag_group_findings(survey: FlowSurvey, connector: ConfiguredSource) -> Sequence[Finding]:
+    """Find a group for the mirror's lag that an application uses. Raises KafkaError."""
+    name = connector.settings.lag_group_id
+    if not name:
+        return []
+    with closing(Groups(connector.source_admin)) as groups:
+        try:
+            use = used_by_others(groups, GroupId(name))
+        except AuthorizationError:
+            return []  # a missing right is another finding
+    text = f"lag.group.id: the group on {survey.source.alias} {use}; the mirror commits nothing for it"
+    return [] if use is None else [Finding(LAG_GROUP, Severity.BLOCKS, name, text, CHOOSE_ANOTHER)]
 
 
 def _wanted(

@@ -109,6 +109,11 @@ class Groups:
         self._cluster = Cluster(settings)
         self._coordinators = GroupCoordinators(self._cluster)
 
+    @property
+    def cluster(self) -> str:
+        """The cluster's name for people."""
+        return self._cluster.name
+
     def close(self) -> None:
         self._cluster.close()
 
