@@ -35,6 +35,7 @@ def produce_batches(
         response = decode_produce_response(
             connection.ask(frame, "Produce", timeout_s), version, correlation_id
         )
+        connection.throttle(response.throttle_s)
         return {
             found.partition: found.base_offset
             if not found.error

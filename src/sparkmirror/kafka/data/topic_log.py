@@ -48,6 +48,8 @@ class TopicWriter:
         self._producer = ProducerSettings(settings)
         self._network = network_of(settings)
         self._cluster = Cluster(settings)
+        self._throttled_s = 0.0
+        """For how long the write under way has waited for throttle times: its deadline moves by that."""
 
     def write(
         self, topic: str, records: Iterable[LogRecord], *, timeout_s: float | None = None
@@ -60,6 +62,7 @@ class TopicWriter:
         """
         timeout_s = self._settings.request_timeout_s if timeout_s is None else timeout_s
         deadline = self._network.time() + timeout_s
+        self._throttled_s = 0.0
         kept = list(records)
         offsets = [-1] * len(kept)
         try:
@@ -129,8 +132,11 @@ class TopicWriter:
         correlation_id = connection.next_correlation_id()
         share = {partition: batches[partition] for partition in led}
         request = encode_produce_request(share, self._producer, version, correlation_id)
-        frame = connection.ask(request, "Produce", self._left(deadline))
+        timeout_s = self._left(deadline)
+        self._throttled_s += connection.throttled_s
+        frame = connection.ask(request, "Produce", timeout_s)
         response = decode_produce_response(frame, version, correlation_id)
+        connection.throttle(response.throttle_s)
         return {produced.partition: self._base_offset(produced) for produced in response.partitions}
 
     def _base_offset(self, produced: ProducedPartition) -> int | SparkmirrorError:
@@ -141,7 +147,7 @@ class TopicWriter:
 
     def _left(self, deadline: float) -> float:
         """Raises DisconnectedError when no time is left."""
-        left_s = deadline - self._network.time()
+        left_s = deadline + self._throttled_s - self._network.time()
         if left_s <= 0:
             raise DisconnectedError("no response in time")
         return left_s
