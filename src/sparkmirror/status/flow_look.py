@@ -24,7 +24,8 @@ class FlowLook:
     offsets, as far as they are known. `oldest_s` is the age of the oldest record that is not copied, where
     that was found. `stored_ms` is when the last position was stored, in epoch ms. `job` and `reports` are of
     this mirror's last copy job, if there was one; Java's mirror leaves none. `heartbeat_interval_s` is
-    infinite for a flow that emits none.
+    infinite for a flow that emits none. `throttled` has the shares of the last minute in which quotas of the
+    source and the target throttled a task.
     """
 
     partitions: Sequence[PartitionProgress]
@@ -37,6 +38,7 @@ class FlowLook:
     report_age_s: float | None = None
     job: JobEpoch | None = None
     reports: Mapping[TopicPartition, PartitionProgress] = field(default_factory=dict)
+    throttled: Mapping[int, tuple[float, float]] = field(default_factory=dict)
 
     @property
     def is_stopped(self) -> bool:

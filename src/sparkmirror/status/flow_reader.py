@@ -30,6 +30,7 @@ NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
 AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"
 ABSENT = "the source has no such partition now"
 _FETCH_BYTES: Final = 1 << 20
+_RECENT_S: Final = 60.0
 
 
 class FlowReader:
@@ -74,6 +75,11 @@ class FlowReader:
             min((max(0.0, now - report.updated_at) for report in reports.values()), default=None),
             self._progress.job_epochs.get(connector),
             reports,
+            {
+                number: (task.load.source_throttled, task.load.target_throttled)
+                for (name, number), task in self._progress.tasks.items()
+                if name == connector and now - task.updated_at <= _RECENT_S
+            },
         )
 
     def absent(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:

@@ -7,7 +7,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.assignment import Assignment
-from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook, SourceLook
+from sparkmirror.metrics.looks import THROTTLED_FROM, ConnectorLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
@@ -89,7 +89,9 @@ class FlowWatch:
         after_s = STALLED_AFTER_S if flow.reported else _STALLED_AFTER_S
         stalled = self._stalled.setdefault(after_s, StalledPartitions(after_s))
         at = time.time()
-        self._meter.take_stalls(stalled.check(reports, now, lambda it: flow.unchanged_s(it, at)))
+        is_throttled = any(max(shares) >= THROTTLED_FROM for shares in flow.throttled.values())
+        waiting = {report.task for report in reports} if is_throttled else ()
+        self._meter.take_stalls(stalled.check(reports, now, lambda it: flow.unchanged_s(it, at), waiting))
         self._last = _LastLook(now, flow, (tuple(each.source for each in reports),))
 
     def look_at_groups(self) -> None:

@@ -39,6 +39,7 @@ def _columns(
     tasks = np.array([NAN if (report := own.get(it)) is None else report.task for it in sources], np.float64)
     moved = [(NAN, NAN) if (steps := motion(it)) is None else steps for it in sources]
     oldest_s = np.array([flow.oldest_s.get(it, NAN) for it in sources], np.float64) + passed_s
+    throttled = np.array([flow.throttled.get(it, (0.0, 0.0)) for it in tasks.tolist()]).reshape(-1, 2)
     is_foreign = np.isnan(tasks)
     is_guess = (known.lag > 0) & (known.lag_s <= _GUESSED_MAX_S)
     return known._replace(
@@ -49,6 +50,8 @@ def _columns(
         # Of what the look could not have yet, nobody is behind.
         slack_s=np.where(is_foreign, POSITION_INTERVAL_S, passed_s),
         lag_s=np.where(np.isnan(oldest_s) & ~is_guess, known.lag_s, oldest_s),
+        source_throttled=throttled[:, 0],
+        target_throttled=throttled[:, 1],
     )
 
 
@@ -59,7 +62,8 @@ def _look(table: PartitionTable, columns: Columns, row: int) -> PartitionLook:
     )
     look = look._replace(slack_s=columns.slack_s.item(row), lag_s=None if np.isnan(lag_s) else lag_s)
     if not np.isnan(task):
-        return look._replace(task=int(task))
+        shares = columns.source_throttled.item(row), columns.target_throttled.item(row)
+        return look._replace(task=int(task), source_throttled=shares[0], target_throttled=shares[1])
     return look._replace(
         task=None,
         byte_rate=None,

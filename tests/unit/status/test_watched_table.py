@@ -37,3 +37,12 @@ def test_without_lag_no_record_has_an_age() -> None:
     flow = replace(FlowLook([]), reports={OWN: report(OWN)})
     (partition,) = watched_table(table_of([look()]), flow, lambda _: None, 3.0)
     assert partition.lag_s == 0.0
+
+
+def test_the_partitions_of_a_throttled_task_are_told_as_such() -> None:
+    table = table_of([behind("orders", 0, 900, closed=0), behind("orders", 1, 900, closed=0)])
+    reports = {OWN: report(OWN, task=3), JAVAS: report(JAVAS, task=4)}
+    flow = FlowLook([], reports=reports, throttled={3: (0.0, 0.83)})
+    own, other = watched_table(table, flow, lambda _: None, 0.0)
+    assert (own.source_throttled, own.target_throttled) == (0.0, 0.83)
+    assert (other.source_throttled, other.target_throttled) == (0.0, 0.0)
