@@ -199,8 +199,14 @@ def test_plan_after_a_mirror_lists_only_changes_made_by_hand(
 
 
 def assert_another_name_starts_over(plan: Plan, folder: Path) -> None:
-    """As `plan` and as a mirror that starts find it."""
+    """As `plan` and as a mirror that starts find it; unless told otherwise it continues instead."""
     code, flow = plan.flow(**{"pl->pt.name": "another"})
+    (newer,) = [finding for finding in flow["findings"] if finding["kind"] == "newer position"]
+    assert (code, newer["severity"], newer["subject"]) == (0, "warns", TOPIC)
+    assert newer["text"].startswith(f"MirrorSourceConnector has copied {TOPIC} since")
+    assert flow["copy"]["records"] == plan.flow()[1]["copy"]["records"]
+    repeats = {"pl->pt.name": "another", "on.newer.position": "repeat"}
+    code, flow = plan.flow(**repeats)
     (planned,) = [finding for finding in flow["findings"] if finding["kind"] == "topic of others"]
     assert (code, planned["severity"], planned["subject"]) == (0, "warns", REMOTE)
     assert "continue where the connector MirrorSourceConnector has stopped" in planned["remedy"]

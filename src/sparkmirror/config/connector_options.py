@@ -65,6 +65,15 @@ OWN_SOURCE: Final = Definition(
             validator=OneOf(("stop", "continue")),
         ),
         Option(
+            "on.newer.position",
+            Type.STRING,
+            "continue",
+            "Where to begin if another connector of this flow, under another name or with another offsets "
+            "topic, has copied a partition into the same topic further since: continue there, or repeat what "
+            "is behind the own position, as MM2 does. Offsets that were altered or reset since count.",
+            validator=OneOf(("continue", "repeat")),
+        ),
+        Option(
             "on.bad.batch",
             Type.STRING,
             "fail",

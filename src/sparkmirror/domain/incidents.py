@@ -40,6 +40,15 @@ class OnClusterChange(Enum):
     """Mirror the cluster that answers as at a first start, with state of its own."""
 
 
+class OnNewerPosition(Enum):
+    """`on.newer.position`: another connector of the flow has copied a partition further since."""
+
+    CONTINUE = "continue"
+    """Continue where that one has stopped."""
+    REPEAT = "repeat"
+    """Continue at the own position, as Java: what is in between comes a second time."""
+
+
 class OnBadBatch(Enum):
     """`on.bad.batch`: a batch that can't be read, or that the target will never take."""
 
@@ -70,6 +79,7 @@ class Reactions(NamedTuple):
     on_bad_batch: Annotated[OnBadBatch, FromOption("on.bad.batch")] = OnBadBatch.FAIL
     on_loop: Annotated[OnLoop, FromOption("on.loop")] = OnLoop.FILTER
     on_cluster_change: Annotated[OnClusterChange, FromOption("on.cluster.change")] = OnClusterChange.STOP
+    on_newer_position: Annotated[OnNewerPosition, FromOption("on.newer.position")] = OnNewerPosition.CONTINUE
 
 
 DEFAULT_REACTIONS = Reactions()

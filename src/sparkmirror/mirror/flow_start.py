@@ -1,16 +1,23 @@
 """Decides where the partitions begin that a source connector has no position of, before they are copied."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import closing
 from dataclasses import replace
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import OnNewerPosition
 from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.topics import TopicListing
+from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.plan.backlog import left_out
+from sparkmirror.plan.newer_positions import newer_positions, newer_text
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.topic_selection import Pairs
 from sparkmirror.setup.new_partitions import NewPartitions
+from sparkmirror.storage.positions import Position, position_record
 
 
 class FlowStart:
@@ -22,6 +29,7 @@ class FlowStart:
         self._log = log
         self._new = NewPartitions(on, connector)
         self._is_told = False
+        self._has_taken = False
         self._problems = LogOnce(log)
 
     def marked(
@@ -49,6 +57,32 @@ class FlowStart:
             self._problems.log([f"auto.offset.reset decides where new partitions begin, too: {error}"])
             return tuple(partitions)
         return tuple(replace(each, is_new=True) if each.source in new else each for each in partitions)
+
+    def take_newer(self, pairs: Pairs, source: TopicListing, target: TopicListing) -> None:
+        """Store the positions that another connector of the flow has reached since, unless told otherwise.
+
+        Once, and before a copy job runs. Raises RetriableError where that can't be told now.
+        """
+        if self._has_taken:
+            return
+        reaction = self._connector.settings.copying.reactions.on_newer_position
+        try:
+            newer = newer_positions(self._on, self._connector, pairs, source, target)
+            if newer:
+                self._log.warning("%s (%s)", *newer_text(newer, reaction))
+            if newer and reaction is OnNewerPosition.CONTINUE:
+                self._store({at: each.position for at, each in newer.items()})
+        except SparkmirrorError as error:
+            if error.retriable:
+                raise
+            self._log.warning("can't tell whether another connector has copied further: %s", error)
+        self._has_taken = True
+
+    def _store(self, positions: Mapping[TopicPartition, Position]) -> None:
+        client, topic, name, source = self._on.positions_of(self._connector.name)
+        with closing(TopicWriter(client)) as writer:
+            records = [position_record(name, source, at, each) for at, each in positions.items()]
+            writer.write(topic, records)
 
     def _tell_left_out(self, partitions: Sequence[CopyPartition], new: Collection[object]) -> None:
         """Log once what is not copied; what appears later is."""

@@ -272,9 +272,11 @@ class SourceConnector:
 
     def _marked(self, partitions: Sequence[CopyPartition], topics: Topics) -> tuple[CopyPartition, ...]:
         assert self._admins is not None
+        listing = self._admins.source.listing()
+        self._start.take_newer(topics.pairs, listing, self._admins.target.listing())
         return self._start.marked(
             partitions,
-            self._admins.source.listing(),
+            listing,
             {topic for topic, _ in topics.pairs},
             can_remember=self._own_topics.has_attempts,
         )

@@ -42,15 +42,16 @@ def backlog(
     connector: ConfiguredSource,
     partitions: Collection[TopicPartition],
     new: Collection[TopicPartition] = (),
+    newer: Mapping[TopicPartition, Position] | None = None,
 ) -> Backlog:
-    """Those that are `new` are copied from their first record.
+    """Those that are `new` are copied from their first record, `newer` positions count instead of the stored.
 
     Raises KafkaError when positions can't be read, or no broker responds.
     """
     if not partitions:
         return Backlog()
     consumer = connector.consumer_of(0)
-    positions = stored_positions(on, connector, partitions)
+    positions = {**stored_positions(on, connector, partitions), **(newer or {})}
     starts = _known(list_offsets(consumer, partitions, EARLIEST))
     ends = _known(list_offsets(consumer, partitions, LATEST))
     begins, lost, skipped = dict[TopicPartition, int](), dict[TopicPartition, int](), {}

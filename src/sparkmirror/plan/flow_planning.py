@@ -10,6 +10,7 @@ from sparkmirror.config.transaction_settings import transactional_id
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.incidents import OnNewerPosition
 from sparkmirror.domain.rights import Need
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.topics import TopicCreation
@@ -36,6 +37,7 @@ from sparkmirror.plan.flow_plan import (
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.plan.group_access import lag_group_findings, missing_group_rights
 from sparkmirror.plan.holes import estimated_holes
+from sparkmirror.plan.newer_positions import Newer, newer_positions
 from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replicas
 from sparkmirror.plan.without_position import filled_topics, predecessors
 from sparkmirror.policies.admin_writes import Results
@@ -138,7 +140,8 @@ class _Planning:
         more_own = () if beside is None else _own_topics_beside(beside)
         surveyed = survey_flow(self._on, self._connector, topics, more_own)
         assigned = self._assigned(surveyed)
-        left = self._part("positions", lambda: self._backlog(list(assigned)), Backlog())
+        newer = self._newer(topics)
+        left = self._part("positions", lambda: self._backlog(list(assigned), newer), Backlog())
         none: Sequence[PartitionProgress] = ()
         reported = self._part("progress", lambda: reports(self._on, self._connector), none)
         begun = {partition.topic for partition in left.positions}
@@ -159,6 +162,7 @@ class _Planning:
             holes=self._holes(surveyed, left),
             homeless=left.homeless,
             left_out=left.left_out,
+            newer=newer,
             refusals=self._refusals(surveyed, configs),
         )
         lacking = self._lacking_groups(surveyed, beside)
@@ -250,9 +254,20 @@ class _Planning:
         shares = assign(partitions, self._settings.tasks_max)
         return {partition: task for task, share in enumerate(shares) for partition in share}
 
-    def _backlog(self, partitions: Sequence[TopicPartition]) -> Backlog:
+    def _backlog(
+        self, partitions: Sequence[TopicPartition], newer: Mapping[TopicPartition, Newer]
+    ) -> Backlog:
         new = NewPartitions(self._on, self._connector).among(partitions, self._admins.source.listing())
-        return backlog(self._on, self._connector, partitions, new)
+        goes_on = self._settings.copying.reactions.on_newer_position is OnNewerPosition.CONTINUE
+        positions = {at: each.position for at, each in newer.items()} if goes_on else {}
+        return backlog(self._on, self._connector, partitions, new, positions)
+
+    def _newer(self, topics: Topics) -> Mapping[TopicPartition, Newer]:
+        listings = self._admins.source.listing(), self._admins.target.listing()
+        nothing: Mapping[TopicPartition, Newer] = {}
+        return self._part(
+            "positions", lambda: newer_positions(self._on, self._connector, topics.pairs, *listings), nothing
+        )
 
     def _filled(self, surveyed: FlowSurvey, begun: Collection[str]) -> Collection[str]:
         """The remote topics that hold records without evidence that this mirror wrote them."""

@@ -9,6 +9,7 @@ from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.cluster_survey import ClusterSurvey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
+from sparkmirror.plan.newer_positions import Newer
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Blocked
 from sparkmirror.setup.accounts import AccountPlan
@@ -69,6 +70,8 @@ class FlowSurvey:
     """Partitions without a position, where `auto.offset.reset` is none."""
     left_out: Mapping[TopicPartition, int] = field(default_factory=dict)
     """Records that `auto.offset.reset=latest` leaves out."""
+    newer: Mapping[TopicPartition, Newer] = field(default_factory=dict)
+    """Partitions that another connector has copied further since."""
     refusals: Sequence[Refusal] = ()
     id_prefix: str = FENCING_IDS
     """The prefix of the transactional ids that the flow uses on the target."""

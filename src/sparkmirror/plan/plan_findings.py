@@ -14,6 +14,7 @@ from sparkmirror.kafka.wire.error_codes import (
 from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
+from sparkmirror.plan.newer_positions import newer_text
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause, mirrors_by_pattern, same_cluster
@@ -31,6 +32,7 @@ UNREADABLE: Final = "unreadable"
 UNKNOWN_CONFIG: Final = "unknown config"
 MISSING_TOPIC: Final = "missing topic"
 LOST_RECORDS: Final = "lost records"
+NEWER_POSITION: Final = "newer position"
 LEFT_OUT: Final = "left out"
 NO_POSITION: Final = "no position"
 TOPIC: Final = "topic"
@@ -242,6 +244,13 @@ def _lost_records(survey: FlowSurvey) -> Iterator[Finding]:
         )
 
 
+def _newer_positions(survey: FlowSurvey) -> Iterator[Finding]:
+    if survey.newer:
+        topics = some_of(sorted({partition.topic for partition in survey.newer}))
+        reaction = survey.settings.copying.reactions.on_newer_position
+        yield Finding(NEWER_POSITION, Severity.WARNS, topics, *newer_text(survey.newer, reaction))
+
+
 def _left_out(survey: FlowSurvey) -> Iterator[Finding]:
     if survey.left_out:
         topics = some_of(sorted({partition.topic for partition in survey.left_out}))
@@ -313,6 +322,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _no_position,
     _lost_records,
     _left_out,
+    _newer_positions,
     _unknown_configs,
     _notes,
     _acls,

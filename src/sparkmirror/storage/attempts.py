@@ -9,7 +9,7 @@ Compacted, one partition, a record for each attempt; those that are over are del
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
@@ -141,6 +141,18 @@ class KnownAttempts:
     def of(self, partition: TopicPartition) -> list[Attempt]:
         """Return attempts from the oldest to the newest."""
         return sorted(self._attempts.get(partition, {}).values(), key=attrgetter("order"))
+
+
+def recorded_attempts(
+    records: Iterable[LogRecord],
+) -> Iterator[tuple[str, TopicPartition, Attempt, int]]:
+    """Every owner's attempts that are not deleted, with the time of their records in epoch ms."""
+    newest = {record.key: record for record in records if record.key is not None}
+    for key, record in newest.items():
+        parsed = _parsed_key(key)
+        if parsed is not None and record.value is not None:
+            owner, partition, producer = parsed
+            yield owner, partition, _attempt(producer, record.value), record.timestamp_ms or 0
 
 
 class AttemptLog:

@@ -7,7 +7,7 @@ MirrorSourceConnector. Record headers, which Java ignores, hold what is needed t
 """
 
 import json
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -189,6 +189,17 @@ def connectors_with_positions(settings: ConnectionSettings, topic: str, source: 
         else:
             held.add(record.key or b"")
     return {connector for connector, held in found.items() if held}
+
+
+def recorded_positions(
+    records: Iterable[LogRecord], source: Alias
+) -> Iterator[tuple[str, TopicPartition, Position | None, int]]:
+    """Each record of a connector's position in this source, with its time in epoch ms; None forgets it."""
+    for record in records:
+        place = parse_source_position_key(record.key)
+        if place is not None and place.cluster_alias == source:
+            partition = TopicPartition(place.topic, place.partition)
+            yield place.connector, partition, _position(record), record.timestamp_ms or 0
 
 
 def _latest(

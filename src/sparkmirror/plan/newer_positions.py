@@ -1,0 +1,135 @@
+"""Finds partitions that another connector of a flow has copied further than this one's positions say.
+
+That is what a connector's old name leaves that comes back, a new name, or another offsets topic in between.
+Who has recorded last knows best: offsets that were altered or reset since are what is meant.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.copy.resume.last_copied import known_end
+from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, LogIdentity, TopicPartition
+from sparkmirror.domain.incidents import OnNewerPosition
+from sparkmirror.domain.quantities import some_of
+from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.topics import TopicListing
+from sparkmirror.kafka.data.topic_log import read_topic
+from sparkmirror.kafka.wire.error_codes import unless_missing
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.source import preserves_offsets
+from sparkmirror.settings.topic_selection import Pairs
+from sparkmirror.storage.attempts import Stage, owner_of, recorded_attempts
+from sparkmirror.storage.positions import Position, recorded_positions
+
+
+class Newer(NamedTuple):
+    """`owner` has copied the partition up to `end`, this connector up to `own_end`, None without a position.
+
+    Both are the next upstream offsets.
+    """
+
+    owner: str
+    end: int
+    own_end: int | None
+    logs: LogIdentity
+
+    @property
+    def position(self) -> Position:
+        return Position(self.end - 1, logs=self.logs)
+
+
+class _Place(NamedTuple):
+    end: int | None
+    logs: LogIdentity
+    at_ms: int
+
+
+@dataclass(slots=True)
+class _Places:
+    """The newest place of each owner in each partition."""
+
+    of: dict[TopicPartition, dict[str, _Place]] = field(default_factory=dict)
+
+    def add(self, partition: TopicPartition, owner: str, place: _Place) -> None:
+        places = self.of.setdefault(partition, {})
+        known = places.get(owner)
+        if known is None or known.at_ms <= place.at_ms:
+            places[owner] = place
+
+
+def newer_positions(
+    on: FlowWorker, connector: ConfiguredSource, pairs: Pairs, source: TopicListing, target: TopicListing
+) -> Mapping[TopicPartition, Newer]:
+    """Read both topics in which connectors record where they are. Raises KafkaError."""
+    preserves = preserves_offsets(connector.settings)
+    logs = {
+        topic: LogIdentity(source.topics[topic].topic_id, -1, target.topics[remote].topic_id)
+        for topic, remote in pairs
+        if topic in source.topics and remote in target.topics and not preserves(topic)
+    }
+    client, positions, alias = on.worker_client, on.worker.offset_topic.name, on.flow.source
+    none: list[LogRecord] = []
+    stored = unless_missing(lambda: list(read_topic(client, positions, read_committed=True)), none)
+    attempts = unless_missing(lambda: list(read_topic(client, StateTopic.ATTEMPTS.of(alias))), none)
+    places = _Places()
+    for partition, owner, place in _from_attempts(attempts):
+        places.add(partition, owner, place)
+    for partition, owner, place in _from_positions(stored, alias, positions):
+        places.add(partition, owner, place)
+    own, beside = owner_of(positions, connector.name), owner_of(positions, "")
+    found = {at: _newer(of, own, logs[at.topic]) for at, of in places.of.items() if at.topic in logs}
+    return {
+        at: newer._replace(owner=newer.owner.removeprefix(beside))
+        for at, newer in found.items()
+        if newer is not None
+    }
+
+
+def newer_text(newer: Mapping[TopicPartition, Newer], reaction: OnNewerPosition) -> tuple[str, str]:
+    """Say in one line who has copied what further, and what follows; and how to get the other."""
+    owners = some_of(sorted({each.owner for each in newer.values()}))
+    topics = some_of(sorted({at.topic for at in newer}))
+    count = sum(each.end - (each.own_end or 0) for each in newer.values())
+    further = f"{owners} has copied {topics} since, {count:,} offsets further than this connector"
+    if reaction is OnNewerPosition.CONTINUE:
+        return f"{further}, which continues there", "set on.newer.position to repeat to copy them again"
+    return f"{further}: they come a second time", "set on.newer.position to continue to go on behind them"
+
+
+def _newer(places: Mapping[str, _Place], own: str, logs: LogIdentity) -> Newer | None:
+    mine = places.get(own)
+    others = [
+        (place.end, owner, place)
+        for owner, place in places.items()
+        if owner != own
+        and place.end is not None
+        and _is_same(place.logs, logs)
+        and (mine is None or place.at_ms > mine.at_ms)
+    ]
+    if not others:
+        return None
+    end, owner, _ = max(others, key=lambda each: each[0])
+    own_end = None if mine is None else mine.end
+    return Newer(owner, end, own_end, logs) if own_end is None or end > own_end else None
+
+
+def _is_same(known: LogIdentity, current: LogIdentity) -> bool:
+    ids = (known.source_id, current.source_id), (known.target_id, current.target_id)
+    return all(one and one == other for one, other in ids)
+
+
+def _from_attempts(records: Iterable[LogRecord]) -> Iterator[tuple[TopicPartition, str, _Place]]:
+    for owner, partition, attempt, at_ms in recorded_attempts(records):
+        if attempt.stage is not Stage.CLAIMED and attempt.ends:
+            yield partition, owner, _Place(known_end(attempt, None).end.offset, attempt.logs, at_ms)
+
+
+def _from_positions(
+    records: Iterable[LogRecord], source: Alias, topic: str
+) -> Iterator[tuple[TopicPartition, str, _Place]]:
+    for name, partition, position, at_ms in recorded_positions(records, source):
+        end = None if position is None else position.offset + 1
+        logs = UNKNOWN_LOGS if position is None else position.logs
+        yield partition, owner_of(topic, name), _Place(end, logs, at_ms)

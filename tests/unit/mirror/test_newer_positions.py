@@ -1,0 +1,185 @@
+"""A connector continues where another one of its flow has copied further since, on clusters in memory."""
+
+import logging
+import random
+from types import SimpleNamespace
+from typing import Final, cast
+
+import pytest
+
+from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.batches.producer import ProducerId, ProducerState
+from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.ids import ConnectorName, LogIdentity, TopicPartition
+from sparkmirror.domain.incidents import OnNewerPosition
+from sparkmirror.domain.topics import ListedTopic, TopicListing
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.mirror.flow_start import FlowStart
+from sparkmirror.offsets.sequence_ends import SequenceEnd
+from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record, owner_of
+from sparkmirror.storage.positions import Position, forgetting, position_record, read_positions
+from tests.memory.cluster import MemoryCluster
+from tests.memory.stage import NEAR, REMOTE, TOPIC, Shape
+from tests.memory.stage import Stage as Clusters
+
+ATTEMPTS_TOPIC: Final = "mm2-attempts.near.internal"
+ONE, OTHER = ConnectorName("one"), ConnectorName("other")
+AT: Final = TopicPartition(TOPIC, 0)
+PRODUCER: Final = ProducerId(9, 0)
+PAIRS: Final = [(TOPIC, REMOTE)]
+
+
+class World:
+    """Connectors `one` and `other` of one flow. Each record is a second newer than the one before."""
+
+    def __init__(self) -> None:
+        self.clusters = Clusters(random.Random(1), Shape(partitions=1))
+        self.clusters.target.create(ATTEMPTS_TOPIC, 1, {"cleanup.policy": "compact"})
+        plan = self.clusters.plan()
+        self.client, self.positions = plan.state.connection, plan.state.positions_topic
+        self.flow = plan.flow
+        self.now_ms = 1_000_000
+
+    @property
+    def logs(self) -> LogIdentity:
+        source, target = self.clusters.source.topics[TOPIC], self.clusters.target.topics[REMOTE]
+        return LogIdentity(source.id.bytes, 0, target.id.bytes)
+
+    def _write(self, topic: str, record: LogRecord) -> None:
+        self.now_ms += 1000
+        writer = TopicWriter(self.client)
+        writer.write(topic, [record._replace(timestamp_ms=self.now_ms)])
+        writer.close()
+
+    def stores(self, name: ConnectorName, offset: int, logs: LogIdentity | None = None) -> None:
+        """The connector stores that this offset is its next one."""
+        state = ProducerState(ProducerId(7, 0), 0, 0)
+        position = Position(offset - 1, state, logs or self.logs)
+        self._write(self.positions, position_record(name, NEAR, AT, position))
+
+    def alters(self, name: ConnectorName, offset: int) -> None:
+        self._write(self.positions, position_record(name, NEAR, AT, Position(offset - 1)))
+
+    def resets(self, name: ConnectorName) -> None:
+        self._write(self.positions, forgetting(name, NEAR, AT))
+
+    def attempts(
+        self, owner: str, offset: int, stage: Stage = Stage.CLOSED, producer: ProducerId = PRODUCER
+    ) -> None:
+        ends = () if stage is Stage.CLAIMED else (SequenceEnd(0, offset, 0),)
+        logs = self.logs._replace(source_epoch=-1)
+        attempt = Attempt(producer, 1, stage, offset, ends, logs=logs)
+        self._write(ATTEMPTS_TOPIC, attempt_record(owner, AT, attempt))
+
+    def deletes(self, owner: str, producer: ProducerId) -> None:
+        self._write(ATTEMPTS_TOPIC, deletion_record(owner, AT, producer))
+
+    def start(self, name: ConnectorName, reaction: OnNewerPosition = OnNewerPosition.CONTINUE) -> int | None:
+        """Where the connector begins: the next offset, None where it has no position."""
+        where = self.client, self.positions
+        on = SimpleNamespace(
+            worker_client=self.client,
+            flow=self.flow,
+            worker=SimpleNamespace(offset_topic=SimpleNamespace(name=self.positions)),
+            positions_of=lambda connector: (*where, connector, NEAR),
+        )
+        reactions = SimpleNamespace(on_newer_position=reaction)
+        settings = SimpleNamespace(preserved_topics=None, copying=SimpleNamespace(reactions=reactions))
+        consumer = ConsumerSettings(self.client)
+        connector = SimpleNamespace(name=name, settings=settings, consumer_of=lambda _: consumer)
+        start = FlowStart(
+            cast("FlowWorker", on), cast("ConfiguredSource", connector), flow_log("test", self.flow)
+        )
+        start.take_newer(PAIRS, listing(self.clusters.source), listing(self.clusters.target))
+        found = read_positions(*where, name, NEAR, [AT]).get(AT)
+        return None if found is None else found.offset + 1
+
+
+def listing(cluster: MemoryCluster) -> TopicListing:
+    return TopicListing(
+        {name: ListedTopic(len(topic.partitions), topic.id.bytes) for name, topic in cluster.topics.items()}
+    )
+
+
+@pytest.fixture
+def world() -> World:
+    return World()
+
+
+def test_an_old_name_that_comes_back_continues_where_the_other_has_stopped(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    world.stores(ONE, 100)
+    world.stores(OTHER, 600)
+    assert world.start(ONE) == 600
+    assert "other has copied orders since, 500 offsets further than this connector" in caplog.text
+
+
+def test_a_new_name_continues_where_the_other_has_stopped(world: World) -> None:
+    world.stores(ONE, 100)
+    assert world.start(OTHER) == 100
+
+
+def test_a_connector_whose_offsets_were_in_another_topic_is_known_by_its_attempts(world: World) -> None:
+    world.stores(ONE, 100)
+    world.attempts(owner_of("offsets-between", ONE), 600)
+    assert world.start(ONE) == 600
+
+
+def test_who_has_recorded_last_knows_best(world: World) -> None:
+    world.stores(OTHER, 600)
+    world.stores(ONE, 100)
+    assert world.start(ONE) == 100
+    assert world.start(OTHER) == 600, "further than what is newer"
+
+
+@pytest.mark.parametrize("own", [0, 50, 700])
+def test_offsets_that_were_altered_since_are_meant(world: World, own: int) -> None:
+    world.stores(ONE, 100)
+    world.stores(OTHER, 600)
+    world.alters(ONE, own or 1)
+    assert world.start(ONE) == (own or 1)
+
+
+def test_offsets_that_were_reset_since_are_meant(world: World) -> None:
+    world.stores(ONE, 100)
+    world.stores(OTHER, 600)
+    world.resets(ONE)
+    assert world.start(ONE) is None
+
+
+def test_own_attempts_count_as_what_was_recorded_last(world: World) -> None:
+    world.stores(ONE, 100)
+    world.stores(OTHER, 600)
+    world.attempts(owner_of(world.positions, ONE), 150, Stage.OPEN)
+    assert world.start(ONE) == 100, "of the attempt itself the task knows more"
+
+
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_places_in_other_topics_of_the_name_say_nothing(world: World, side: str) -> None:
+    world.stores(ONE, 100)
+    other = {"source": world.logs._replace(source_id=b"x" * 16), "target": world.logs._replace(target_id=b"")}
+    world.stores(OTHER, 600, other[side])
+    assert world.start(ONE) == 100
+
+
+def test_a_claim_and_a_deleted_attempt_say_nothing(world: World) -> None:
+    between = owner_of("offsets-between", ONE)
+    world.stores(ONE, 100)
+    world.attempts(between, 600)
+    world.deletes(between, PRODUCER)
+    world.attempts(between, 700, Stage.CLAIMED, ProducerId(9, 1))
+    assert world.start(ONE) == 100
+
+
+def test_what_is_to_be_repeated_is_told_with_its_number(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    world.stores(ONE, 100)
+    world.stores(OTHER, 600)
+    assert world.start(ONE, OnNewerPosition.REPEAT) == 100
+    assert "500 offsets further than this connector: they come a second time" in caplog.text
