@@ -48,7 +48,8 @@ class Mark(NamedTuple):
     records: int
     position: int
     end_offset: int | None
-    error: SparkmirrorError | None
+    state: PartitionState
+    error: str | None
     notice: str | None
 
 
@@ -302,7 +303,9 @@ class PartitionCopy:
 
     @property
     def mark(self) -> Mark:
-        return Mark(self.plan.source, self.records, self.position, self.end_offset, self.error, self.notice)
+        error = None if self.error is None else str(self.error)  # each retry has another one that reads alike
+        moved = self.plan.source, self.records, self.position, self.end_offset
+        return Mark(*moved, self.reported_state, error, self.notice)
 
     @property
     def lag(self) -> int | None:

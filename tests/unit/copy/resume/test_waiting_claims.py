@@ -5,7 +5,7 @@ import random
 import pytest
 
 from sparkmirror.domain.ids import TopicPartition
-from tests.memory.checked_flow import ATTEMPTS
+from tests.memory.checked_flow import ATTEMPTS, PROGRESS
 from tests.memory.stage import REMOTE, TOPIC, Shape, Stage
 
 AWAY = 1
@@ -19,8 +19,16 @@ def batches(stage: Stage) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("has_earlier_attempt", [False, True])
-def test_a_partition_whose_source_can_not_be_read_grows_by_no_mark(*, has_earlier_attempt: bool) -> None:
+@pytest.mark.parametrize("has_position", [False, True])
+def test_a_partition_whose_source_can_not_be_read_grows_by_no_mark(
+    *, has_position: bool, has_earlier_attempt: bool
+) -> None:
     stage = Stage(random.Random(1), Shape(3, source_brokers=1, target_brokers=1))
+    if has_position:
+        stage.write(AWAY, 50)
+        first = stage.run_task()
+        assert stage.run_until(lambda: stage.is_complete, 30.0)
+        first.kill()
     for partition in range(3):
         stage.write(partition, 50)
     if has_earlier_attempt:  # that has only claimed the partition
@@ -34,9 +42,11 @@ def test_a_partition_whose_source_can_not_be_read_grows_by_no_mark(*, has_earlie
     assert stage.run_until(lambda: len(stage.copied(0)) == len(stage.copied(2)) == 50, 30.0)
     stage.run_until(lambda: False, 10.0)
     before = batches(stage)
+    reports = stage.target.log(TopicPartition(PROGRESS, 0)).end
     stage.run_until(lambda: False, 240.0)
     assert batches(stage) == before
-    assert before[0] <= int(has_earlier_attempt)
+    assert stage.target.log(TopicPartition(PROGRESS, 0)).end - reports <= 25, "the task's own, every 10 s"
+    assert before[0] <= 51 * int(has_position) + int(has_earlier_attempt)
     stage.source.log(TopicPartition(TOPIC, AWAY)).lead(0)
     stage.source.changed()
     assert stage.run_until(lambda: stage.is_complete, 60.0)
