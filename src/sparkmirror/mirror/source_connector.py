@@ -29,6 +29,7 @@ from sparkmirror.plan.flow_planning import obstacles
 from sparkmirror.plan.without_position import started_over, starts_over
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.topic_selection import BlockKind
 from sparkmirror.setup.accounts import AccountSync
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.append_time import AppendTimeTopics
@@ -70,6 +71,7 @@ _WHAT_TO_DO = (
 )
 _STARTS_OVER_TOLD_S = 10.0
 """The time that copying waits for what tells whether the mirror starts over."""
+_TOLD_BY_SYNC = frozenset(kind.value for kind in BlockKind)
 _OBSTACLES_MAX = 20
 """The most obstacles that are logged in full."""
 
@@ -326,7 +328,7 @@ class SourceConnector:
             if error.retriable:
                 self.thread.hasten(_REPORT_OBSTACLES, _PROBLEM_RETRY_S)
             raise
-        news = [finding for finding in found if finding.text not in topics.plan.warnings]
+        news = [it for it in found if it.text not in topics.plan.warnings and it.kind not in _TOLD_BY_SYNC]
         for finding in news[:_OBSTACLES_MAX]:
             self._log.warning("%s", finding)
         if len(news) > _OBSTACLES_MAX:

@@ -124,7 +124,7 @@ def too_many_replicas(
 def _blocked(survey: FlowSurvey) -> Iterator[Finding]:
     for blocked, topics in by_cause(survey.blocked).items():
         named = some_of(topics)
-        text = f"{named} can't be mirrored: {blocked.why}"
+        text = f"can't be mirrored: {blocked.why}"
         yield Finding(blocked.kind.value, Severity.BLOCKS, named, text, blocked.remedy)
 
 

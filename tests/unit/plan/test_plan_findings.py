@@ -106,7 +106,7 @@ def test_topics_that_are_blocked_by_one_cause_are_named_together(survey: FlowSur
     blocked = replace(survey, blocked={"a": cause, "b": cause}, mirrored=(), topics=TopicPlan())
     found = only(findings(blocked))
     assert summary(found) == ("merged topics", Severity.BLOCKS, "a, b")
-    assert found.text == "a, b can't be mirrored: the replication policy gives a and b one name, all"
+    assert found.text == "can't be mirrored: the replication policy gives a and b one name, all"
     assert found.remedy == "exclude one"
 
 
