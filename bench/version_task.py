@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.copy.copy_loop import CopyLoop
@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         thread.join()
 
 
-def _plan(file: Path, topics: Sequence[str], partitions: int, added: Mapping[str, bool]) -> TaskPlan:
+def _plan(file: Path, topics: Sequence[str], partitions: int, added: Mapping[str, Any]) -> TaskPlan:
     """`added` to each partition's. Without offset syncs: there is no connector that creates their topic."""
     (flow,) = (flow for flow in read_mirror_maker_file(file).flows if flow.source is not None)
     assert flow.source is not None

@@ -8,6 +8,7 @@ Pure.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules
 from sparkmirror.batches.compression import CODECS
@@ -19,6 +20,11 @@ from sparkmirror.settings.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.storage.progress import Driver
 
 
+class FormerTarget(NamedTuple):
+    topic: str
+    topic_id: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class CopyPartition:
     source: TopicPartition
@@ -27,6 +33,8 @@ class CopyPartition:
     """Whether the target topic has `message.timestamp.type=LogAppendTime`."""
     preserves_offsets: bool = False
     """Whether each record has the offset of its source (`offsets.preserve`)."""
+    former_target: FormerTarget | None = None
+    """The topic that was written to before the naming was changed, if that was so."""
     is_new: bool = False
     """Whether it appeared after the flow's first start: it is copied from its first record."""
 

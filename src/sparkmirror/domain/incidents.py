@@ -185,6 +185,14 @@ def target_recreated(position: int) -> Incident:
     )
 
 
+def target_renamed(before: str, now: str, position: int) -> Incident:
+    return Incident(
+        IncidentKind.TARGET_RECREATED,
+        f"records went to {before} before the naming of topics was changed, which keeps what it has and gets "
+        f"nothing more; going on into {now} from offset {position} of the source",
+    )
+
+
 def target_truncated(target: object, end: int, acknowledged: int, position: int) -> Incident:
     return Incident(
         IncidentKind.TARGET_TRUNCATED,

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.copy.copy_plan import CopyPartition, FormerTarget
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnNewerPosition
@@ -12,8 +12,9 @@ from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.topics import TopicListing
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
-from sparkmirror.plan.backlog import left_out
+from sparkmirror.plan.backlog import left_out, stored_positions
 from sparkmirror.plan.newer_positions import newer_positions, newer_text
+from sparkmirror.plan.renamed_targets import RenamedTarget, renamed_targets, renamed_text
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.topic_selection import Pairs
 from sparkmirror.setup.new_partitions import NewPartitions
@@ -29,7 +30,8 @@ class FlowStart:
         self._log = log
         self._new = NewPartitions(on, connector)
         self._is_told = False
-        self._has_taken = False
+        self._has_looked_back = False
+        self._renamed: Mapping[str, RenamedTarget] = {}
         self._problems = LogOnce(log)
 
     def marked(
@@ -40,10 +42,11 @@ class FlowStart:
         *,
         can_remember: bool,
     ) -> tuple[CopyPartition, ...]:
-        """The same partitions, those that are new with a mark. What else the source has is remembered.
+        """Mark partitions that are new, or were in a topic of another name, and remember what else is there.
 
         Raises RetriableError where that can't be told now.
         """
+        partitions = [self._with_former(each) for each in partitions]
         if not self._new.matter:
             return tuple(partitions)
         try:
@@ -58,25 +61,48 @@ class FlowStart:
             return tuple(partitions)
         return tuple(replace(each, is_new=True) if each.source in new else each for each in partitions)
 
-    def take_newer(self, pairs: Pairs, source: TopicListing, target: TopicListing) -> None:
-        """Store the positions that another connector of the flow has reached since, unless told otherwise.
+    def look_back(self, pairs: Pairs, source: TopicListing, target: TopicListing) -> None:
+        """Look where the flow has been, by other connectors or into topics of other names.
 
         Once, and before a copy job runs. Raises RetriableError where that can't be told now.
         """
-        if self._has_taken:
+        if self._has_looked_back:
             return
-        reaction = self._connector.settings.copying.reactions.on_newer_position
         try:
-            newer = newer_positions(self._on, self._connector, pairs, source, target)
-            if newer:
-                self._log.warning("%s (%s)", *newer_text(newer, reaction))
-            if newer and reaction is OnNewerPosition.CONTINUE:
-                self._store({at: each.position for at, each in newer.items()})
+            self._take_newer(pairs, source, target)
+            self._find_renamed(pairs, source, target)
         except SparkmirrorError as error:
             if error.retriable:
                 raise
-            self._log.warning("can't tell whether another connector has copied further: %s", error)
-        self._has_taken = True
+            self._log.warning("can't tell where the flow has been before: %s", error)
+        self._has_looked_back = True
+
+    def _take_newer(self, pairs: Pairs, source: TopicListing, target: TopicListing) -> None:
+        """Store the positions that another connector of the flow has reached since, unless told otherwise."""
+        reaction = self._connector.settings.copying.reactions.on_newer_position
+        newer = newer_positions(self._on, self._connector, pairs, source, target)
+        if newer:
+            self._log.warning("%s (%s)", *newer_text(newer, reaction))
+        if newer and reaction is OnNewerPosition.CONTINUE:
+            self._store({at: each.position for at, each in newer.items()})
+
+    def _find_renamed(self, pairs: Pairs, source: TopicListing, target: TopicListing) -> None:
+        partitions = [
+            TopicPartition(topic, number)
+            for topic, _ in pairs
+            for number in range(source.counts.get(topic, 0))
+        ]
+        positions = stored_positions(self._on, self._connector, partitions) if partitions else {}
+        self._renamed = renamed_targets(positions, pairs, target)
+        if self._renamed:
+            reaction = self._connector.settings.copying.reactions.on_topic_recreated
+            self._log.warning("%s (%s)", *renamed_text(self._renamed, reaction))
+
+    def _with_former(self, partition: CopyPartition) -> CopyPartition:
+        renamed = self._renamed.get(partition.source.topic)
+        if renamed is None:
+            return partition
+        return replace(partition, former_target=FormerTarget(renamed.before, renamed.topic_id))
 
     def _store(self, positions: Mapping[TopicPartition, Position]) -> None:
         client, topic, name, source = self._on.positions_of(self._connector.name)

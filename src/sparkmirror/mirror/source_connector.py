@@ -275,7 +275,7 @@ class SourceConnector:
     def _marked(self, partitions: Sequence[CopyPartition], topics: Topics) -> tuple[CopyPartition, ...]:
         assert self._admins is not None
         listing = self._admins.source.listing()
-        self._start.take_newer(topics.pairs, listing, self._admins.target.listing())
+        self._start.look_back(topics.pairs, listing, self._admins.target.listing())
         return self._start.marked(
             partitions,
             listing,

@@ -6,19 +6,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Final, TypeVar
 
-from sparkmirror.config.transaction_settings import transactional_id
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.incidents import OnNewerPosition
 from sparkmirror.domain.rights import Need
-from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.cluster_survey import survey
-from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.plan.backlog import Backlog, backlog, measured_rate, reports, stopped
+from sparkmirror.plan.flow_asking import survey_flow
 from sparkmirror.plan.flow_plan import (
     Change,
     Finding,
@@ -39,11 +37,11 @@ from sparkmirror.plan.group_access import lag_group_findings, missing_group_righ
 from sparkmirror.plan.holes import estimated_holes
 from sparkmirror.plan.newer_positions import Newer, newer_positions
 from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replicas
+from sparkmirror.plan.renamed_targets import renamed_targets
 from sparkmirror.plan.without_position import filled_topics, predecessors
 from sparkmirror.policies.admin_writes import Results
-from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, FlowWorker
-from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic, own_topics
+from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic
 from sparkmirror.settings.source import MirrorSourceSettings, preserves_offsets
 from sparkmirror.settings.topic_selection import Selection, refusal
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
@@ -57,7 +55,6 @@ from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
-from sparkmirror.storage.attempts import fencing_id, owner_of
 from sparkmirror.storage.own_topics import OwnTopic
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress
@@ -163,6 +160,7 @@ class _Planning:
             homeless=left.homeless,
             left_out=left.left_out,
             newer=newer,
+            renamed=renamed_targets(left.positions, topics.pairs, self._admins.target.listing()),
             refusals=self._refusals(surveyed, configs),
         )
         lacking = self._lacking_groups(surveyed, beside)
@@ -380,52 +378,3 @@ def obstacles(on: FlowWorker, connector: ConfiguredSource, topics: Topics) -> Se
     """Find what blocks a flow that starts, by a request to each broker. Raises KafkaError."""
     surveyed = survey_flow(on, connector, topics, asked_max=_ASKED_MAX)
     return [finding for finding in findings(surveyed) if finding.severity is Severity.BLOCKS]
-
-
-def survey_flow(
-    on: FlowWorker,
-    connector: ConfiguredSource,
-    topics: Topics,
-    more_own: Sequence[OwnTopic] = (),
-    asked_max: int | None = None,
-) -> FlowSurvey:
-    """Ask both clusters for their state, and for what a flow needs there. Raises KafkaError.
-
-    `asked_max` bounds the topics whose rights are asked for: thousands take seconds.
-    """
-    settings, flow = connector.settings, on.flow
-    mirrored = topics.pairs
-    own = [*own_topics(on, connector), *more_own]
-    named = settings.topic_filter.named if isinstance(settings.topic_filter, DefaultTopicFilter) else ()
-    asked = mirrored[:asked_max]
-    at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
-    at_target = {remote for _, remote in asked} | _names(own, flow.target)
-    if settings.preserved_topics is not None:
-        at_target.add(StateTopic.MIGRATIONS.of(flow.source))
-    prefix, ids = _transactional_ids(on, connector, topics)
-    return FlowSurvey(
-        settings,
-        survey(connector.source_admin, flow.source, at_source),
-        survey(connector.target_admin, flow.target, at_target, ids),
-        {topic: found.partitions for topic, found in topics.source.items()},
-        topics.target,
-        mirrored,
-        topics.selected.blocked,
-        named,
-        topics.plan,
-        own=own,
-        id_prefix=prefix,
-    )
-
-
-def _transactional_ids(on: FlowWorker, connector: ConfiguredSource, topics: Topics) -> tuple[str, list[str]]:
-    """Return the prefix of the flow's transactional ids, to which rights are granted, and one of them."""
-    if connector.transactions is not None:
-        first = transactional_id(on.worker.group_id, connector.name, 0)
-        return first.removesuffix("0"), [first]
-    owner = owner_of(on.worker.offset_topic.name, connector.name)
-    return FENCING_IDS, [fencing_id(owner, TopicPartition(topic, 0)) for topic, _ in topics.pairs[:1]]
-
-
-def _names(own: Iterable[OwnTopic], cluster: Alias) -> set[str]:
-    return {topic.creation.name for topic in own if topic.cluster == cluster}

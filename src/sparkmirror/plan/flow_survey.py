@@ -10,6 +10,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.cluster_survey import ClusterSurvey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.plan.newer_positions import Newer
+from sparkmirror.plan.renamed_targets import RenamedTarget
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Blocked
 from sparkmirror.setup.accounts import AccountPlan
@@ -72,6 +73,8 @@ class FlowSurvey:
     """Records that `auto.offset.reset=latest` leaves out."""
     newer: Mapping[TopicPartition, Newer] = field(default_factory=dict)
     """Partitions that another connector has copied further since."""
+    renamed: Mapping[str, RenamedTarget] = field(default_factory=dict)
+    """Source topics that were mirrored to topics of other names."""
     refusals: Sequence[Refusal] = ()
     id_prefix: str = FENCING_IDS
     """The prefix of the transactional ids that the flow uses on the target."""

@@ -16,6 +16,7 @@ from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.newer_positions import newer_text
 from sparkmirror.plan.preserved_findings import preserved_topics
+from sparkmirror.plan.renamed_targets import renamed_text
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause, mirrors_by_pattern, same_cluster
 from sparkmirror.setup.topic_plan import throttled_creation
@@ -32,6 +33,7 @@ UNREADABLE: Final = "unreadable"
 UNKNOWN_CONFIG: Final = "unknown config"
 MISSING_TOPIC: Final = "missing topic"
 LOST_RECORDS: Final = "lost records"
+RENAMED: Final = "another name"
 NEWER_POSITION: Final = "newer position"
 LEFT_OUT: Final = "left out"
 NO_POSITION: Final = "no position"
@@ -251,6 +253,13 @@ def _newer_positions(survey: FlowSurvey) -> Iterator[Finding]:
         yield Finding(NEWER_POSITION, Severity.WARNS, topics, *newer_text(survey.newer, reaction))
 
 
+def _renamed(survey: FlowSurvey) -> Iterator[Finding]:
+    if survey.renamed:
+        topics = some_of(sorted(each.now for each in survey.renamed.values()))
+        reaction = survey.settings.copying.reactions.on_topic_recreated
+        yield Finding(RENAMED, Severity.WARNS, topics, *renamed_text(survey.renamed, reaction))
+
+
 def _left_out(survey: FlowSurvey) -> Iterator[Finding]:
     if survey.left_out:
         topics = some_of(sorted({partition.topic for partition in survey.left_out}))
@@ -323,6 +332,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _lost_records,
     _left_out,
     _newer_positions,
+    _renamed,
     _unknown_configs,
     _notes,
     _acls,

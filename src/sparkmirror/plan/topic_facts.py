@@ -14,8 +14,8 @@ from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.plan.access_findings import OLD_BROKER
 from sparkmirror.plan.backlog import stored_positions
+from sparkmirror.plan.flow_asking import survey_flow
 from sparkmirror.plan.flow_plan import Finding, Severity
-from sparkmirror.plan.flow_planning import survey_flow
 from sparkmirror.plan.plan_findings import findings
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
 from sparkmirror.settings.topic_selection import BlockKind, Selected, Selection, remote_topic, verdicts

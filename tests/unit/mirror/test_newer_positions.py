@@ -1,4 +1,4 @@
-"""A connector continues where another one of its flow has copied further since, on clusters in memory."""
+"""Where a flow has been before it starts: by other connectors, into topics of other names. In memory."""
 
 import logging
 import random
@@ -11,7 +11,7 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import ConnectorName, LogIdentity, TopicPartition
-from sparkmirror.domain.incidents import OnNewerPosition
+from sparkmirror.domain.incidents import OnNewerPosition, OnTopicRecreated, Reactions
 from sparkmirror.domain.topics import ListedTopic, TopicListing
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.mirror.flow_start import FlowStart
@@ -28,7 +28,6 @@ ATTEMPTS_TOPIC: Final = "mm2-attempts.near.internal"
 ONE, OTHER = ConnectorName("one"), ConnectorName("other")
 AT: Final = TopicPartition(TOPIC, 0)
 PRODUCER: Final = ProducerId(9, 0)
-PAIRS: Final = [(TOPIC, REMOTE)]
 
 
 class World:
@@ -76,7 +75,13 @@ class World:
     def deletes(self, owner: str, producer: ProducerId) -> None:
         self._write(ATTEMPTS_TOPIC, deletion_record(owner, AT, producer))
 
-    def start(self, name: ConnectorName, reaction: OnNewerPosition = OnNewerPosition.CONTINUE) -> int | None:
+    def start(
+        self,
+        name: ConnectorName,
+        reaction: OnNewerPosition = OnNewerPosition.CONTINUE,
+        on_topic_recreated: OnTopicRecreated = OnTopicRecreated.RECORD,
+        remote: str = REMOTE,
+    ) -> int | None:
         """Where the connector begins: the next offset, None where it has no position."""
         where = self.client, self.positions
         on = SimpleNamespace(
@@ -85,14 +90,14 @@ class World:
             worker=SimpleNamespace(offset_topic=SimpleNamespace(name=self.positions)),
             positions_of=lambda connector: (*where, connector, NEAR),
         )
-        reactions = SimpleNamespace(on_newer_position=reaction)
+        reactions = Reactions(on_topic_recreated=on_topic_recreated, on_newer_position=reaction)
         settings = SimpleNamespace(preserved_topics=None, copying=SimpleNamespace(reactions=reactions))
         consumer = ConsumerSettings(self.client)
         connector = SimpleNamespace(name=name, settings=settings, consumer_of=lambda _: consumer)
         start = FlowStart(
             cast("FlowWorker", on), cast("ConfiguredSource", connector), flow_log("test", self.flow)
         )
-        start.take_newer(PAIRS, listing(self.clusters.source), listing(self.clusters.target))
+        start.look_back([(TOPIC, remote)], listing(self.clusters.source), listing(self.clusters.target))
         found = read_positions(*where, name, NEAR, [AT]).get(AT)
         return None if found is None else found.offset + 1
 
@@ -183,3 +188,33 @@ def test_what_is_to_be_repeated_is_told_with_its_number(
     world.stores(OTHER, 600)
     assert world.start(ONE, OnNewerPosition.REPEAT) == 100
     assert "500 offsets further than this connector: they come a second time" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("reaction", "what"),
+    [
+        (OnTopicRecreated.RECORD, "near__orders begins at the stored position, and lacks what is before it"),
+        (OnTopicRecreated.RESTART, "near__orders gets all that the source has"),
+        (OnTopicRecreated.FAIL, "near__orders gets nothing while on.topic.recreated is fail"),
+    ],
+)
+def test_a_changed_naming_is_told_with_what_both_topics_have(
+    world: World, caplog: pytest.LogCaptureFixture, reaction: OnTopicRecreated, what: str
+) -> None:
+    caplog.set_level(logging.WARNING)
+    world.stores(ONE, 100)
+    assert world.start(ONE) == 100
+    assert caplog.text == ""
+    world.clusters.target.create("near__orders", 1)
+    assert world.start(ONE, on_topic_recreated=reaction, remote="near__orders") == 100
+    assert "orders was mirrored to near.orders, which keeps what it has and gets nothing more" in caplog.text
+    assert what in caplog.text
+
+
+def test_a_topic_that_is_gone_was_deleted(world: World, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.WARNING)
+    world.stores(ONE, 100)
+    world.clusters.target.delete(REMOTE)
+    world.clusters.target.create(REMOTE, 1)
+    assert world.start(ONE) == 100
+    assert caplog.text == ""

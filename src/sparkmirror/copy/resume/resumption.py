@@ -52,6 +52,7 @@ from sparkmirror.domain.incidents import (
     source_recreated,
     source_truncated,
     target_recreated,
+    target_renamed,
     target_truncated,
 )
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
@@ -211,7 +212,8 @@ class Resumption:
             return self._allowed(plan, source_recreated(following, first), first, end)
         if is_another(position.logs.target_id, logs.target_id):
             next_offset = following if first is None else first
-            return self._allowed(plan, target_recreated(next_offset), next_offset, now.end.offset)
+            incident = _another_target(plan, position.logs.target_id, next_offset)
+            return self._allowed(plan, incident, next_offset, now.end.offset)
         if reason.is_gone:
             first = _required(first)
             return self._allowed(plan, records_lost(following, first), first, end)
@@ -313,6 +315,13 @@ def _noted(start: Start | SparkmirrorError, translated: Translated) -> Start | S
     if translated.mismatch is None or isinstance(start, SparkmirrorError):
         return start
     return start._replace(incident=offsets_translated(translated.mismatch, start.position))
+
+
+def _another_target(plan: CopyPartition, known_id: bytes, next_offset: int) -> Incident:
+    former = plan.former_target
+    if former is not None and former.topic_id == known_id:
+        return target_renamed(former.topic, plan.target_topic, next_offset)
+    return target_recreated(next_offset)
 
 
 def _settled(plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now) -> Found:

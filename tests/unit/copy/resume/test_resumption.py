@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
-from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_plan import FormerTarget, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume.resumption import Resumption
@@ -217,6 +217,20 @@ def test_a_recreated_target_continues_or_restarts_by_policy(
     result = resume(stage, ResumeReason(position), reacting(stage, OnDataLoss.RECORD, policy))
     assert incident_of(result) is IncidentKind.TARGET_RECREATED
     assert started(result).position == first
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_target_of_another_name_is_not_called_deleted(stage: Stage, *, is_known: bool) -> None:
+    position = position_after(stage, 5)
+    former_id = position.logs.target_id if is_known else b"x" * 16
+    stage.replace_topic(stage.target, REMOTE)
+    plan = stage.plan()
+    renamed = [replace(each, former_target=FormerTarget("before", former_id)) for each in plan.partitions]
+    start = started(resume(stage, ResumeReason(position), replace(plan, partitions=tuple(renamed))))
+    assert start.incident is not None
+    assert (start.position, start.incident.kind) == (5, IncidentKind.TARGET_RECREATED)
+    assert ("records went to before" in start.incident.text) is is_known
+    assert ("deleted" in start.incident.text) is not is_known
 
 
 def test_in_transactions_the_writers_producer_is_used() -> None:
