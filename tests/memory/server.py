@@ -31,12 +31,15 @@ class MemoryServer:
     def bootstrap_servers(self) -> str:
         return ",".join(f"{broker.host}:{broker.port}" for broker in self.brokers)
 
-    def lead_to(self, name: str) -> MemoryCluster:
-        """Put another cluster, which is empty, behind the same addresses; open connections end."""
+    def lead_to(self, other: str | MemoryCluster) -> MemoryCluster:
+        """Put another cluster behind the same addresses, by its name an empty one; open connections end."""
 
         def replaced() -> MemoryCluster:
             former = self.cluster.brokers
-            self.cluster = MemoryCluster(self._loop, name, brokers=len(former))
+            if isinstance(other, str):
+                self.cluster = MemoryCluster(self._loop, other, brokers=len(former))
+            else:
+                self.cluster = other
             for broker, before in zip(self.cluster.brokers, former, strict=True):
                 broker.host, broker.port = before.host, before.port
             self.end_connections()

@@ -22,8 +22,8 @@ from sparkmirror.periodic.jobs import Job
 from sparkmirror.policies.admin_writes import AdminWrites
 from sparkmirror.storage.events import EventKind, Note, no_note
 
-_WATCH_INTERVAL_S: Final = 30.0
-_TRY_AGAIN: Final = Backoff(_WATCH_INTERVAL_S, 300.0)
+_WATCH_INTERVAL_S: Final = 10.0
+_TRY_AGAIN: Final = Backoff(30.0, 300.0)
 _POLICY: Final = "cleanup.policy"
 _BROKERS_DEFAULT: Final = -1
 

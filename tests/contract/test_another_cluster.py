@@ -1,0 +1,276 @@
+"""Mirrors whose clusters are replaced, or lose topics: clusters are in memory, Spark's tasks are threads."""
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.known_brokers import ANY
+from sparkmirror.kafka.net.transport import network_of
+from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.settings.configured import configured_flow
+from tests.memory.server import MemoryServer, serving
+from tests.support.broker_data import append, create_topic, keyed, latest, numbered
+from tests.support.connections import connection
+from tests.support.mirror import REPLICATION
+from tests.support.threaded_spark import ThreadedSpark
+from tests.support.waiting import await_value
+
+pytestmark = pytest.mark.memory
+
+TOPIC: Final = "orders"
+COPY: Final = f"A.{TOPIC}"
+POSITIONS: Final = "mm2-offsets.A.internal"
+EVENTS: Final = "mm2-events.A.internal"
+WAIT_S: Final = 60.0
+
+
+@pytest.fixture
+def source() -> Iterator[MemoryServer]:
+    with serving("id of A") as server:
+        fill(server, 0, 100)
+        yield server
+        allow_any(server)
+
+
+@pytest.fixture
+def target() -> Iterator[MemoryServer]:
+    with serving("id of B") as server:
+        yield server
+        allow_any(server)
+
+
+def allow_any(server: MemoryServer) -> None:
+    """Let the next server at its port be any cluster, and another process begin."""
+    settings = connection(server)
+    network_of(settings).known_brokers.mean(settings.bootstrap_servers, ANY)
+
+
+def fill(server: MemoryServer, first: int, count: int) -> None:
+    if TOPIC not in server.cluster.topics:
+        create_topic(server.bootstrap_servers, TOPIC)
+    append(server, TOPIC, numbered(count, first))
+
+
+@contextmanager
+def mirroring(
+    source: MemoryServer, target: MemoryServer, *accepted: Alias, **more: str
+) -> Iterator[Callable[[], str | None]]:
+    """Run the flow A->B; what is yielded tells why it needs a person."""
+    properties = {
+        **REPLICATION,
+        "clusters": "A, B",
+        "A.bootstrap.servers": source.bootstrap_servers,
+        "B.bootstrap.servers": target.bootstrap_servers,
+        "A->B.enabled": "true",
+        "A->B.topics": TOPIC,
+        "heartbeats.replication.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+        "refresh.topics.interval.seconds": "1",
+        "tasks.max": "1",
+        **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
+    }
+    flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows(["B"])]
+    mirror = MirrorMaker(flows, {}, Path("unused.log"), accepted=accepted)
+    mirror._spark = ThreadedSpark().as_demanded()
+    errors: list[SparkmirrorError] = []
+    waiting = threading.Thread(target=_wait, args=(mirror, errors), daemon=True)
+    mirror.start()
+    waiting.start()
+
+    def trouble() -> str | None:
+        found = (look.trouble for look in mirror.looks() if look.trouble is not None)
+        return str(errors[0]) if errors else next(found, None)
+
+    try:
+        yield trouble
+    finally:
+        mirror.stop()
+        waiting.join()
+        mirror.close()
+
+
+def _wait(mirror: MirrorMaker, errors: list[SparkmirrorError]) -> None:
+    try:
+        mirror.wait()
+    except SparkmirrorError as error:
+        errors.append(error)
+
+
+def await_copied(target: MemoryServer, *parts: tuple[int, int]) -> None:
+    expected = [record for first, count in parts for record in numbered(count, first)]
+    await_value(
+        lambda: COPY in target.cluster.topics and keyed(target, COPY) == expected,
+        WAIT_S,
+        lambda: f"not {parts}: {[(str(at), log.end) for at, log in target.cluster.logs()]}",
+    )
+
+
+def await_position(target: MemoryServer, offset: int) -> None:
+    key = b'["MirrorSourceConnector",{"cluster":"A","partition":0,"topic":"orders"}]'
+
+    def stored() -> bytes | None:
+        return latest(target, POSITIONS).get(key) if POSITIONS in target.cluster.topics else None
+
+    await_value(lambda: stored() == b'{"offset":%d}' % offset, WAIT_S, lambda: repr(stored()))
+
+
+def events(target: MemoryServer) -> str:
+    return (
+        " ".join(str(value) for _, value in keyed(target, EVENTS)) if EVENTS in target.cluster.topics else ""
+    )
+
+
+def delete(target: MemoryServer, *topics: str) -> None:
+    for topic in topics:
+        target.call(lambda topic=topic: target.cluster.delete(topic))  # type: ignore[misc]  # its default
+
+
+def test_another_target_gets_nothing_until_the_right_one_answers(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    with mirroring(source, target) as trouble:
+        await_copied(target, (0, 100))
+        right = target.cluster
+        another = target.lead_to("id of C")
+        await_value(lambda: trouble() is not None, WAIT_S, lambda: "no trouble")
+        assert str(trouble()).startswith("cluster-changed: B is the cluster id of B, and 127.0.0.1:")
+        assert "leads to the cluster id of C: nothing is written there" in str(trouble())
+        fill(source, 100, 50)
+        target.lead_to(right)
+        await_copied(target, (0, 150))
+        assert not another.topics
+        await_value(lambda: trouble() is None, WAIT_S, lambda: str(trouble()))
+
+
+def test_another_target_is_mirrored_as_at_a_first_start_if_configured(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    with mirroring(source, target, on_cluster_change="continue"):
+        await_copied(target, (0, 100))
+        target.lead_to("id of C")
+        fill(source, 100, 50)
+        await_copied(target, (0, 150))
+        await_position(target, 149)
+
+
+def test_another_source_is_mirrored_as_at_a_first_start_if_configured(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    """Its offsets are not those that the positions speak of."""
+    with mirroring(source, target, on_cluster_change="continue"):
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+        source.lead_to("id of D")
+        fill(source, 1000, 150)
+        await_copied(target, (0, 100), (1000, 150))
+
+
+def test_another_source_stops_a_restart_until_a_person_accepts_it(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    with mirroring(source, target):
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+    source.lead_to("id of D")
+    fill(source, 1000, 150)
+    allow_any(source)
+    with mirroring(source, target) as trouble:
+        await_value(lambda: "cluster-changed: A is" in str(trouble()), WAIT_S, lambda: str(trouble()))
+        await_value(lambda: "cluster-changed" in events(target), WAIT_S, lambda: events(target))
+    assert keyed(target, COPY) == numbered(100)
+    allow_any(source)
+    with mirroring(source, target, Alias("A")):
+        await_copied(target, (0, 100), (1000, 150))
+
+
+def test_an_idle_copy_that_is_deleted_is_found_at_the_next_refresh(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    with mirroring(source, target, on_topic_recreated="restart"):
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+        delete(target, COPY)
+        await_copied(target, (0, 100))
+        await_value(
+            lambda: "the target topic was deleted and created again" in events(target),
+            WAIT_S,
+            lambda: events(target),
+        )
+
+
+def test_an_idle_copy_that_is_deleted_is_an_incident_with_its_count(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    with mirroring(source, target):
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+        delete(target, COPY)
+        said = "going on into the new one from offset 100 of the source, without what was copied before (100 "
+        await_value(lambda: said in events(target), WAIT_S, lambda: events(target))
+        fill(source, 100, 5)
+        await_copied(target, (100, 5))
+
+
+@pytest.mark.parametrize("lost", ["positions", "all"])
+def test_own_topics_that_vanish_are_created_again_and_nothing_comes_twice(
+    source: MemoryServer, target: MemoryServer, lost: str
+) -> None:
+    with mirroring(source, target):
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+        state = [topic for topic in target.cluster.topics if topic.startswith("mm2-")]
+        delete(target, *([POSITIONS] if lost == "positions" else state))
+        await_position(target, 99)  # from memory
+        assert set(state) <= target.cluster.topics.keys()
+        said = f"{POSITIONS} had vanished from B and was created again: the positions of all partitions are"
+        await_value(lambda: said in events(target), WAIT_S, lambda: events(target))
+        fill(source, 100, 50)
+        await_copied(target, (0, 150))
+    fill(source, 150, 50)
+    with mirroring(source, target):
+        await_copied(target, (0, 200))
+
+
+def test_one_cluster_under_two_aliases_is_refused_before_anything_is_created(source: MemoryServer) -> None:
+    with mirroring(source, source, **{"A->B.topics": ".*"}) as trouble:
+        await_value(lambda: trouble() is not None, WAIT_S, lambda: "no trouble")
+        assert "A and B are one cluster (its id is id of A)" in str(trouble())
+    assert source.cluster.topics.keys() == {TOPIC}
+
+
+def test_own_topics_with_more_replicas_than_brokers_keep_no_data_back(
+    source: MemoryServer, target: MemoryServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    factors = {f"{topic}.topic.replication.factor": "3" for topic in ("offset-syncs", "checkpoints")}
+    factors["heartbeats.topic.replication.factor"] = "3"
+    factors["emit.heartbeats.enabled"] = "true"
+    with mirroring(source, target, **factors) as trouble:
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+        fill(source, 100, 50)
+        await_copied(target, (0, 150))
+        await_position(target, 149)
+        assert "can't have 3 replicas on" in str(trouble())
+    refused = [line for line in caplog.messages if "can't have 3 replicas" in line]
+    assert sorted(line.rpartition("set ")[2].split()[0] for line in refused) == sorted(
+        factor for factor in factors if factor.endswith("factor")
+    )
+
+
+def test_no_flow_begins_without_its_positions_and_the_line_names_the_key(
+    source: MemoryServer, target: MemoryServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    with mirroring(source, target, **{"offset.storage.replication.factor": "3"}) as trouble:
+        await_value(lambda: trouble() is not None, WAIT_S, lambda: "no trouble")
+        assert "mm2-offsets.A.internal can't have 3 replicas on B: set " in str(trouble())
+        assert "(B.offset.storage.replication.factor in mm2.properties)" in str(trouble())
+    assert COPY not in target.cluster.topics
+    assert len([line for line in caplog.messages if POSITIONS in line]) <= 2
