@@ -69,10 +69,14 @@ class SyncHistory:
         """The offset on the target where a group continues that reads this offset of the source next.
 
         Never behind Java, and never past a record that the group has not read. BEFORE_HISTORY for what is
-        older than all that is known.
+        older than all that is known, but 0 where the next known record is the target's first: the source had
+        lost what was before, or the target has.
         """
         by_runs = (runs.translate(upstream) for runs in (self._runs, self._resolved))
-        return max(self._by_slots(upstream), *(BEFORE_HISTORY if at is None else at for at in by_runs))
+        found = max(self._by_slots(upstream), *(BEFORE_HISTORY if at is None else at for at in by_runs))
+        if found == BEFORE_HISTORY and (following := self._following(upstream)) is not None:
+            return 0 if following.downstream == 0 else BEFORE_HISTORY
+        return found
 
     def place(self, upstream: int) -> Place | None:
         """The same, and how far from exact it may be. None for an offset older than every sync."""

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.offsets.translation import BEFORE_HISTORY, SyncHistory
+from sparkmirror.offsets.translation import BEFORE_HISTORY, Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.storage.offset_sync_topic import RunSync
 
@@ -169,7 +169,27 @@ def test_run_that_contradicts_the_newest_sync_discards_the_former_ones() -> None
     """The target was recreated and filled beyond that sync; its first syncs were removed by compaction."""
     syncs = SyncHistory(OffsetSync(ORDERS, 100, 100))
     syncs.add(OffsetSync(ORDERS, 300, 199), 200)
-    assert [syncs.translate(offset) for offset in (100, 101, 150, 300)] == [BEFORE_HISTORY, 0, 49, 199]
+    assert [syncs.translate(offset) for offset in (100, 101, 150, 300)] == [0, 0, 49, 199]
+
+
+@pytest.mark.parametrize(
+    ("first", "run"),
+    [(OffsetSync(ORDERS, 70, 0), 1), (OffsetSync(ORDERS, 99, 29), 30)],
+    ids=["Java's", "own"],
+)
+def test_a_group_behind_the_source_s_log_start_gets_the_first_record_of_the_target(
+    first: OffsetSync, run: int
+) -> None:
+    syncs = SyncHistory(first, run)
+    assert [syncs.translate(offset) for offset in (0, 50, 69, 70)] == [0, 0, 0, 0]
+    assert syncs.place(50) == Place(0, 0)
+
+
+@pytest.mark.parametrize(("upstream", "downstream"), [(70, 1), (99, 30)])
+def test_what_is_before_the_first_known_record_of_the_target_may_be_what_the_group_needs(
+    upstream: int, downstream: int
+) -> None:
+    assert SyncHistory(OffsetSync(ORDERS, upstream, downstream)).translate(50) == BEFORE_HISTORY
 
 
 class Change(Enum):
