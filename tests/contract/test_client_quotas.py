@@ -11,7 +11,10 @@ from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResp
 
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.topics import TopicCreation
+from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored
 from tests.support.any_cluster import AnyCluster
@@ -140,3 +143,23 @@ def test_a_crash_is_resumed_from_under_a_quota_for_reading_the_target(
         report = watch.await_progress(topic, lambda report: report.position == 20 + RECORDS - 1)
     assert report.state is PartitionState.RUNNING
     assert copied(real_bench, topic) == [*written, *more, *last]
+
+
+def test_topics_are_created_one_by_one_under_a_quota_for_the_controller(real_bench: Bench) -> None:
+    """What a response refuses for the quota is created later, and no request times out."""
+    settings = replace(connection(real_bench.target), request_timeout_s=TIMEOUT_S)
+    names = [f"contract.mutation.{number}" for number in range(20)]
+    left = {name: TopicCreation(name, 2, 1, {}) for name in names}
+    refused = 0
+    with quota(real_bench.target, "controller_mutation_rate", 2.0), closing(Admin(settings)) as admin:
+        deadline = time.monotonic() + 60.0
+        while left and time.monotonic() < deadline:
+            for name, error in admin.create_topics(list(left.values())).items():
+                if error is None:
+                    del left[name]
+                else:
+                    assert error.code == THROTTLING_QUOTA_EXCEEDED
+                    assert error.retriable
+                    refused += 1
+    assert not left
+    assert refused > 0
