@@ -10,10 +10,12 @@ import pytest
 from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored
@@ -22,6 +24,7 @@ from tests.support.broker_data import Keyed, append, keyed_of
 from tests.support.connections import connection
 
 RATE: Final = 100_000
+SLOW: Final = 10_000
 SIZE: Final = 2_000
 RECORDS: Final = 900
 BYTES: Final = SIZE * RECORDS
@@ -59,6 +62,16 @@ def quota(cluster: AnyCluster, key: str, value: float) -> Iterator[None]:
 
 def numbered_values(count: int, first: int = 0) -> list[Keyed]:
     return [(b"%d" % at, (b"%d " % at).ljust(SIZE, b"v")) for at in range(first, first + count)]
+
+
+@contextmanager
+def used_up(bench: Bench, topic: str) -> Iterator[None]:
+    """Read the copy for as much as a quota of `SLOW` allows, so that who reads next is throttled."""
+    settings = ConsumerSettings(connection(bench.target))
+    with closing(PartitionReader(settings, int(SLOW * WINDOW_S) // 2)) as reader:
+        for _ in range(2):
+            reader.fetch({TopicPartition(remote(topic), 0): 0}, 0.0)
+        yield
 
 
 def fill(bench: Bench, topic: str, records: int = RECORDS) -> list[Keyed]:
@@ -139,7 +152,7 @@ def test_a_crash_is_resumed_from_under_a_quota_for_reading_the_target(
         watch.await_progress(topic, lambda report: report.position == 10 + RECORDS - 1)
     store(real_bench, topic, known)
     append(real_bench.source, topic, last := numbered_values(10, 10 + RECORDS), settings=BATCHES)
-    with quota(real_bench.target, "consumer_byte_rate", RATE), running(plan):
+    with quota(real_bench.target, "consumer_byte_rate", SLOW), used_up(real_bench, topic), running(plan):
         report = watch.await_progress(topic, lambda report: report.position == 20 + RECORDS - 1)
     assert report.state is PartitionState.RUNNING
     assert copied(real_bench, topic) == [*written, *more, *last]

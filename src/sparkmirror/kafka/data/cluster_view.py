@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.kafka.admin.metadata import Broker, Leader, Metadata
 from sparkmirror.kafka.cluster import read_metadata
@@ -103,6 +103,8 @@ class ClusterView:
             metadata = await self._loop.run_in_executor(None, read_metadata, self._settings, self._topics)
         except SparkmirrorError as error:
             self._refreshing = False
+            if isinstance(error, DisconnectedError):
+                error = DisconnectedError(f"{self._settings.cluster}: {error}", error.code)
             self._on_failure(error)
             self.refresh()
             return

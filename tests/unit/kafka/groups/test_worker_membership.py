@@ -311,3 +311,15 @@ class RandomFaults:
             node.way.is_cut = False
             node.way.next.clear()
             node.network.disconnect()
+
+
+def test_members_whose_every_request_is_throttled_agree_and_stay(world: GroupWorld) -> None:
+    """Throttle times are shorter than the heartbeat interval: such a quota is measured each second."""
+    world.cluster.quotas.requests_s = 1.0
+    world.join("first")
+    world.join("second")
+    leader = world.agree()
+    generation = leader.now.generation
+    world.run_for(5 * OPTIONS.session_timeout_s)
+    assert world.agree() is leader
+    assert leader.now.generation == generation
