@@ -11,7 +11,8 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import AuthenticationError
 from sparkmirror.kafka.groups.worker_group import GroupOptions, WorkerGroup
-from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows
+from sparkmirror.mirror.elected_flows import ElectedFlows
+from sparkmirror.mirror.flow_runs import FlowRun
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 from tests.support.secured_broker import SecuredBroker, add_scram_users, login
 from tests.support.waiting import await_value
@@ -63,7 +64,7 @@ def test_why_a_shared_flow_runs_nowhere_is_told_once(
     def make(_: ConfiguredFlow) -> FlowRun:
         raise AssertionError
 
-    shared = SharedFlows([configured_flow(flow)], make)
+    shared = ElectedFlows([configured_flow(flow)], make, shared=True)
     shared.start()
     try:
 

@@ -31,7 +31,6 @@ class Mode(Enum):
     GROUPS = "`sync.group.offsets.enabled=true`"
     LAG = "`lag.group.id`"
     TRANSACTIONS = "`exactly.once.source.support=enabled`"
-    SHARED = "`dedicated.mode.enable.internal.rest=true`"
     WORKER = "a Connect worker"
     SYNCED_ACLS = "`sync.acls.delete=true`"
     DELETES = "`sync.topic.deletes=true`"
@@ -167,7 +166,9 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     transactions = Resource(ResourceType.TRANSACTIONAL_ID, f"{source}-mm2-*")
     yield of(Who.SOURCE, Mode.TRANSACTIONS, transactions, [Need.TRANSACT], "in a Connect worker `GROUP.ID-*`")
     nodes = Resource(ResourceType.GROUP, f"{source}-mm2")
-    yield of(Who.WORKER, Mode.SHARED, nodes, [Need.READ_GROUP], "elects who runs the flow")
+    yield of(
+        Who.WORKER, default, nodes, [Need.READ_GROUP], "one of several processes runs the flow; optional"
+    )
     worker = Resource(ResourceType.GROUP, "connect-cluster")
     yield of(Who.WORKER, Mode.WORKER, worker, [Need.READ_GROUP], "its `group.id`")
     yield of(Who.WORKER, Mode.WORKER, Resource(ResourceType.TOPIC, "connect-*"), _CHECKED, "its three topics")
@@ -278,6 +279,7 @@ _ACTIONS: Final = {
     (ResourceType.TRANSACTIONAL_ID, AclOperation.WRITE): ("DescribeTransactionalId", "AlterTransactionalId"),
     (ResourceType.CLUSTER, AclOperation.DESCRIBE): ("DescribeCluster",),
     (ResourceType.CLUSTER, AclOperation.ALTER): ("DescribeCluster", "AlterCluster"),
+    (ResourceType.GROUP, AclOperation.READ): ("DescribeGroup", "AlterGroup"),
     (ResourceType.CLUSTER, AclOperation.IDEMPOTENT_WRITE): ("WriteDataIdempotently",),
 }
 """As AWS's "Semantics of IAM authorization policy actions and resources" pairs actions and ACLs."""

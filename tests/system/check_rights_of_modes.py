@@ -49,7 +49,6 @@ MODES: Final[Mapping[Mode, Mapping[str, str]]] = {
     Mode.OTHER_NAMES: {"replication.policy.class": IDENTITY},
     Mode.QUOTAS: {"sync.quotas": "true"},
     Mode.BAD_BATCHES: {"on.bad.batch": "skip", "sync.topic.configs.enabled": "false"},
-    Mode.SHARED: {},
     Mode.DELETES: {"sync.topic.deletes": "true", "sync.topic.deletes.grace.seconds": "60"},
 }
 OFTEN: Final = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
@@ -199,8 +198,6 @@ def start_again(mirror: Mirror) -> None:
 
 def properties_of(case: Case, sides: Sides, folder: Path) -> Mapping[str, str]:
     made = {"clusters": f"{case.near}, {case.far}", **REPLICATION, **clients(case, sides), **case.settings()}
-    if case.mode is Mode.SHARED:
-        made["dedicated.mode.enable.internal.rest"] = "true"
     if case.mode is Mode.USERS:
         file = folder / "users.properties"
         file.write_text(f"{USER_TO_COPY}=hush\n")

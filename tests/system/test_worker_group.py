@@ -18,6 +18,7 @@ from tests.system.java_mm2 import ConnectWorker, connect_worker
 
 THEIRS: Final = "groups-theirs"
 OURS: Final = "groups-ours"
+KILLED: Final = "groups-killed"
 _BYTES: Final = "org.apache.kafka.connect.converters.ByteArrayConverter"
 
 
@@ -99,3 +100,16 @@ def test_nodes_and_java_workers_refuse_each_others_groups(
             theirs.stop()
         with joining(target_cluster, THEIRS) as (heir, _):
             await_value(lambda: heir.membership.is_leader, START_TIMEOUT_S, lambda: f"{heir.failure}")
+
+
+def test_a_node_waits_for_the_session_of_a_killed_java_worker(
+    target_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    with java(target_cluster, KILLED, tmp_path / "killed") as worker:
+        member = await_value(
+            lambda: members(target_cluster, KILLED) or None, START_TIMEOUT_S, worker.log_text
+        )
+    with joining(target_cluster, KILLED) as (heir, _):
+        trouble = str(await_value(lambda: heir.trouble, START_TIMEOUT_S, lambda: f"{heir.failure}"))
+        assert f"for members of another kind ({member}): a process that was killed is one until" in trouble
+        await_value(lambda: heir.membership.is_leader, START_TIMEOUT_S, lambda: f"{heir.failure}")

@@ -34,7 +34,7 @@ _CONNECT: Final = {
 _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
     "run": {
         0: "stopped in order",
-        2: "bad file or settings, no Java, or another process copies a flow of the file now",
+        2: "bad file or settings, no Java, or another mirror holds the group of a flow",
         3: "could not start",
         255: "wrong usage, as connect-mirror-maker.sh",
     },

@@ -32,6 +32,7 @@ from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.groups.worker_group import WorkerGroup
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
+from sparkmirror.periodic.flow_log import LogOnce
 from sparkmirror.periodic.jobs import persist
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
@@ -103,7 +104,10 @@ class WorkerNode:
 
     def wait(self) -> None:
         """Raises SparkmirrorError when the node can't continue: the group refused it, or Spark has ended."""
+        troubles = LogOnce(_log)
         while not self._stopping.wait(_POLL_S):
+            trouble = self._group.trouble
+            troubles.log([] if trouble is None else [str(trouble)])
             failure = self._failure or self._group.failure or self._spark.failure
             if failure is not None:
                 raise failure

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from sparkmirror.domain.assignment import slots_share
-from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
-from sparkmirror.mirror.flow_runs import FlowRun, SharedFlows, end_flows
+from sparkmirror.mirror.elected_flows import ElectedFlows
+from sparkmirror.mirror.flow_runs import FlowRun, end_flows
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.spark.session import Session
@@ -19,6 +19,7 @@ from sparkmirror.spark.spark_on_demand import SparkOnDemand
 _log = logging.getLogger(__name__)
 
 _SLOTS_MIN = 16
+_START_POLL_S = 0.1
 
 
 class MirrorMaker:
@@ -33,7 +34,7 @@ class MirrorMaker:
         shared: bool = False,
         accepted: Collection[Alias] = (),
     ) -> None:
-        """`shared`: other processes run the same file, and share the flows.
+        """`shared`: processes with the same file share the flows; else all but one stand by.
 
         `accepted` are the clusters that a person has said to be meant, whatever they were before.
         """
@@ -42,35 +43,38 @@ class MirrorMaker:
         self._spark = SparkOnDemand(self._with_bounded_cores(spark), self._wanted_slots(), log_file)
         self._stopping = threading.Event()
         self._limits: dict[Flow, RateLimits] = {}
-        self._shared = SharedFlows(flows, self._run_of) if shared else None
-        self._own: Mapping[Flow, FlowRun] = {}
+        self._elected = ElectedFlows(flows, self._run_of, shared=shared)
+        self._is_shared = shared
         self._is_started = False
         for flow in flows:
             if flow.source is not None and flow.checkpoint is None:
                 _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
 
     def start(self) -> None:
-        """Flows connect to their clusters while Spark starts. Raises SparkmirrorError when Spark can't."""
-        session = self._spark.session()
-        if self._shared is not None:
-            self._shared.start()
-        else:
-            self._own = {flow.flow: self._run_of(flow) for flow in self._flows}
-        for run in self._own.values():
-            run.start()
-        session.result()
+        """Flows connect to their clusters while Spark starts. Raises SparkmirrorError when Spark can't.
+
+        A process that stands by for all flows has Spark ready where that holds no executors of a cluster.
+        """
+        if any(flow.worker.standby_session for flow in self._flows):
+            self._spark.session()
+        self._elected.start()
+        while not self._is_ready() and not self._stopping.wait(_START_POLL_S):
+            pass
         self._is_started = True
 
+    def _is_ready(self) -> bool:
+        self._check()
+        return not self._spark.is_starting and not self._elected.joining
+
+    def _check(self) -> None:
+        if self._spark.failure is not None:
+            raise self._spark.failure
+        self._elected.check()
+
     def wait(self, each_second: Callable[[], None] = lambda: None) -> None:
-        """Raises SparkmirrorError when Spark ended by itself, a topic is unfit, or the group refuses us."""
+        """Raises SparkmirrorError when Spark ended by itself, a topic is unfit, or another mirror runs."""
         while not self._stopping.wait(1.0):
-            if self._spark.failure is not None:
-                raise self._spark.failure
-            for flow, run in self._runs.items():
-                if run.failure is not None:
-                    raise SparkmirrorError(f"{flow}: {run.failure}")
-            if self._shared is not None:
-                self._shared.check()
+            self._check()
             self._begin_again()
             each_second()
 
@@ -89,15 +93,7 @@ class MirrorMaker:
         end_flows(runs)
         for run in runs:
             run.release()
-        if self._shared is not None:
-            self._shared.begin_again(again)
-            return
-        self._own = {
-            **self._own,
-            **{each.flow: self._run_of(each) for each in self._flows if each.flow in again},
-        }
-        for flow in again:
-            self._own[flow].start()
+        self._elected.begin_again(again)
 
     def change_limits(self, limits: Mapping[Flow, RateLimits]) -> None:
         """Replace the limits of these flows, from the thread that waits."""
@@ -112,9 +108,7 @@ class MirrorMaker:
 
     def close(self) -> None:
         """Stop every flow in order, then Spark, within about ten seconds."""
-        if self._shared is not None:
-            self._shared.stop()
-        end_flows(self._own.values())
+        self._elected.stop()
         self._spark.close()
 
     def readings(self) -> list[ConnectorReading]:
@@ -123,8 +117,8 @@ class MirrorMaker:
         return [reading for connector in connectors if (reading := connector.reading())]
 
     def up(self) -> Mapping[Alias, bool]:
-        """Whether each cluster of the flows that mirror and run here answers. Safe in any thread."""
-        found: dict[Alias, bool] = {}
+        """Whether each cluster of the flows that run here, or may yet, answers. Safe in any thread."""
+        found = {flow.flow.target: False for flow in self._elected.undecided if flow.source is not None}
         for run in self._runs.values():
             for alias, is_up in run.up.items():
                 found[alias] = found.get(alias, True) and bool(is_up)
@@ -132,7 +126,7 @@ class MirrorMaker:
 
     def node_reading(self) -> NodeReading | None:
         """This process, for its metrics; None where several share the flows, each in a group of its own."""
-        if self._shared is not None:
+        if self._is_shared:
             return None
         return NodeReading("mirror-maker", None, None, is_rebalancing=False, jvm=self._spark.jvm())
 
@@ -147,7 +141,7 @@ class MirrorMaker:
 
     @property
     def _runs(self) -> Mapping[Flow, FlowRun]:
-        return self._own if self._shared is None else self._shared.runs
+        return self._elected.runs
 
     def _run_of(self, flow: ConfiguredFlow) -> FlowRun:
         run = FlowRun(flow, self._spark.session(), self._slots_for(flow), self._accepted)

@@ -1,24 +1,14 @@
-"""Runs the connectors of flows, and shares flows between processes with the same file (KIP-710).
+"""Runs the connectors of a flow."""
 
-For every shared flow the nodes form a group on its target, with the name that Connect gives it. Its leader
-runs the flow; the others have Spark ready and take over. The leader follows from the names of the flow and
-the nodes, so that flows spread, and move only where a node has come or gone.
-"""
-
-import os
-import socket
-import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.incidents import OnClusterChange
-from sparkmirror.kafka.groups.worker_group import WorkerGroup
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
-from sparkmirror.periodic.flow_log import LogOnce, flow_log
 from sparkmirror.periodic.jobs import start_all, stop_all
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.settings.configured import ConfiguredFlow
@@ -54,12 +44,12 @@ class FlowRun:
         looks = [look for connector in self.connectors if (look := connector.look()) is not None]
         return [replace(look, settings=self._shown.get(look.connector, {})) for look in looks]
 
-    def start(self, may_run: Callable[[], bool] | None = None) -> None:
-        """`may_run` is checked before each job of a connector; None where no election decides."""
+    def start(self, may_run: Callable[[], bool], is_elected: Callable[[], bool]) -> None:
+        """`may_run` is checked before each job of a connector, `is_elected` when another process copies."""
         if self._source is not None:
             self._source.configured(self._configured)
         for connector in self.connectors:
-            start_all(connector.threads, may_run)
+            start_all(connector.threads, may_run, is_elected)
 
     @property
     def failure(self) -> SparkmirrorError | None:
@@ -97,62 +87,3 @@ class FlowRun:
 def end_flows(runs: Iterable[FlowRun]) -> None:
     """Stop all flows in order, at the same time, within 7.5 s."""
     stop_all([thread for run in runs for connector in run.connectors for thread in connector.threads])
-
-
-class SharedFlows:
-    """The flows that this node shares with others. One owner, who calls `check` about each second."""
-
-    def __init__(self, flows: Sequence[ConfiguredFlow], make: Callable[[ConfiguredFlow], FlowRun]) -> None:
-        name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
-        self._shared = [_SharedFlow(flow, make, name) for flow in flows]
-
-    def start(self) -> None:
-        for shared in self._shared:
-            shared.group.start()
-
-    def check(self) -> None:
-        """Start and stop flows as this node leads them. Raises SparkmirrorError when it can't take part."""
-        for shared in self._shared:
-            shared.check()
-
-    @property
-    def runs(self) -> Mapping[Flow, FlowRun]:
-        """The flows that this node runs. Safe in any thread."""
-        return {shared.flow.flow: run for shared in self._shared if (run := shared.run) is not None}
-
-    def begin_again(self, flows: Collection[Flow]) -> None:
-        """Run these anew, whose runs have ended."""
-        for shared in self._shared:
-            if shared.flow.flow in flows:
-                shared.run = None  # the next check starts another one
-
-    def stop(self) -> None:
-        """End all runs in order, so that other nodes take over."""
-        end_flows(self.runs.values())
-        for shared in self._shared:
-            shared.group.leave()
-
-
-class _SharedFlow:
-    def __init__(self, flow: ConfiguredFlow, make: Callable[[ConfiguredFlow], FlowRun], node: str) -> None:
-        self.flow = flow
-        self.run: FlowRun | None = None
-        self._make = make
-        self._log = flow_log(__name__, flow.flow)
-        self._troubles = LogOnce(self._log)
-        self.group = WorkerGroup(flow.worker_client, flow.worker.group(spreads=True), node, lambda _: None)
-
-    def check(self) -> None:
-        if self.group.failure is not None:
-            raise SparkmirrorError(f"{self.flow.flow}: {self.group.failure}")
-        trouble = self.group.trouble  # without its group no node runs the flow
-        self._troubles.log([] if trouble is None else [f"its group can't be reached: {trouble}"])
-        leads = self.group.membership.is_leader
-        if leads and self.run is None:
-            self._log.info("runs on this node")
-            self.run = self._make(self.flow)
-            self.run.start(lambda: self.group.membership.is_leader)
-        elif not leads and self.run is not None:
-            self._log.info("does not run on this node any more")
-            ended, self.run = self.run, None
-            end_flows([ended])

@@ -65,10 +65,7 @@ _REFRESH = "refresh topics"
 _REPORT_OBSTACLES = "report obstacles"
 _REPORT_OBSTACLES_AFTER_S = 1.0
 """Copying has started by then."""
-_WHAT_TO_DO = (
-    "This one stops. Processes with one file share its flows, and take over from each other, with "
-    "dedicated.mode.enable.internal.rest=true; else run one of them, and let no supervisor restart the other"
-)
+_WHAT_TO_DO = "This one stops. Where both have READ on the flow's group on the target, one of them stands by"
 _STARTS_OVER_TOLD_S = 10.0
 """The time that copying waits for what tells whether the mirror starts over."""
 _TOLD_BY_SYNC = frozenset(kind.value for kind in BlockKind)

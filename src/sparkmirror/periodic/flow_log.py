@@ -22,7 +22,7 @@ class LogOnce:
 
     def __init__(
         self,
-        log: FlowLog,
+        log: "FlowLog | logging.Logger",
         level: int = logging.WARNING,
         lines_max: int = _NO_LIMIT,
         overflow: str = "and %d more",

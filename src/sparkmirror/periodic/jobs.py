@@ -77,6 +77,7 @@ class PeriodicThread:
         self._stopping = threading.Event()
         self._schedule: Schedule | None = None
         self._may_run: Callable[[], bool] | None = None
+        self._is_elected: Callable[[], bool] | None = None
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     @property
@@ -91,12 +92,15 @@ class PeriodicThread:
 
     @property
     def is_elected(self) -> bool:
-        """Whether processes elect the one that runs it; else nothing but the copy jobs' numbers decides."""
-        return self._may_run is not None
+        """Whether an election says that this process runs it; else the copy jobs' numbers decide."""
+        return self._is_elected is not None and self._is_elected()
 
-    def run_only_while(self, may_run: Callable[[], bool]) -> None:
-        """Skip jobs while `may_run` returns False. Called before `start`."""
+    def run_only_while(
+        self, may_run: Callable[[], bool], is_elected: Callable[[], bool] | None = None
+    ) -> None:
+        """Skip jobs while `may_run` returns False, by default the result of an election. Before `start`."""
         self._may_run = may_run
+        self._is_elected = is_elected or may_run
 
     def start(self) -> None:
         self._thread.start()
@@ -208,11 +212,15 @@ def persist(
     return None
 
 
-def start_all(threads: Iterable[PeriodicThread], may_run: Callable[[], bool] | None = None) -> None:
+def start_all(
+    threads: Iterable[PeriodicThread],
+    may_run: Callable[[], bool] | None = None,
+    is_elected: Callable[[], bool] | None = None,
+) -> None:
     """Start the threads; each runs jobs only while `may_run`, the result of an election, returns True."""
     for thread in threads:
         if may_run is not None:
-            thread.run_only_while(may_run)
+            thread.run_only_while(may_run, is_elected)
         thread.start()
 
 

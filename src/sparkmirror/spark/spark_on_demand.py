@@ -46,6 +46,11 @@ class SparkOnDemand:
             return self._session
 
     @property
+    def is_starting(self) -> bool:
+        session = self._session
+        return session is not None and not session.done()
+
+    @property
     def failure(self) -> SparkmirrorError | None:
         """Why there is no session although one was asked for."""
         session = self._session

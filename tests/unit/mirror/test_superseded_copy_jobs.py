@@ -136,9 +136,7 @@ def test_only_an_elected_process_takes_the_flow_back(
     jobs.replace(())
     new_process().replace(())
     jobs.forget()
-    with pytest.raises(
-        SupersededError, match=r"copies this flow now.*dedicated\.mode\.enable\.internal\.rest"
-    ):
+    with pytest.raises(SupersededError, match=r"copies this flow now.*READ on the flow's group.*stands by"):
         source._run(())
     assert announced(flow)[-1].number == 2
     source.thread.run_only_while(lambda: True)

@@ -44,6 +44,8 @@ PROTOCOL_TYPE: Final = "sparkmirror"
 PROTOCOL: Final = "leader-v1"
 
 _LEAVE_SEVERAL_FROM: Final = 3
+OTHER_SESSIONS: Final = 2.5
+"""Session time-outs after which members of another kind are known to live: a session, and a rebalance."""
 
 
 class MemberIdentity(NamedTuple):
@@ -52,6 +54,28 @@ class MemberIdentity(NamedTuple):
     group_id: str
     member_id: str
     generation: int
+
+
+class HeldGroup:
+    """How long members of another kind have kept a node out of its group."""
+
+    def __init__(self, options: GroupOptions) -> None:
+        self._group_id = options.group_id
+        self._waits_s = OTHER_SESSIONS * options.session_timeout_s
+        self._since: float | None = None
+
+    def check(self, held_by: str, now: float) -> None:
+        """Raises RetriableError while the members may be gone, because their sessions have not ended yet."""
+        self._since = now if self._since is None else self._since
+        if now - self._since < self._waits_s:
+            raise RetriableError(
+                f"group {self._group_id}: waits up to {self._waits_s:g} s for members of another kind "
+                f"({held_by or 'unknown'}): a process that was killed is one until its session ends",
+                INCONSISTENT_GROUP_PROTOCOL,
+            )
+
+    def end(self) -> None:
+        self._since = None
 
 
 class Joined(NamedTuple):

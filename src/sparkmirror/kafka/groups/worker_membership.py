@@ -33,6 +33,7 @@ from sparkmirror.kafka.groups.membership_requests import (
     FENCED_INSTANCE_ID,
     INCONSISTENT_GROUP_PROTOCOL,
     MEMBER_ID_REQUIRED,
+    HeldGroup,
     Joined,
     MemberIdentity,
     group_error,
@@ -94,6 +95,7 @@ class GroupMember:
         """The error that ended the membership for good."""
         self.trouble: SparkmirrorError | None = None
         """The error of the last attempt to reach the coordinator, while it is retried."""
+        self._held = HeldGroup(options)
         # connections
         self._coordinator: InterruptibleConnection | None = None
         self._aside: InterruptibleConnection | None = None
@@ -186,6 +188,7 @@ class GroupMember:
             return True
         if joined.code != NONE:
             return self._refused(joined.code, "JoinGroup", coordinator)
+        self._held.end()
         self._member_id, self._generation = joined.member_id, joined.generation
         return self._sync(coordinator, joined)
 
@@ -303,6 +306,7 @@ class GroupMember:
         group_id, held_by = self._options.group_id, ""
         if code == INCONSISTENT_GROUP_PROTOCOL:
             held_by = group_wire.members_of(coordinator, group_id, self._response_timeout_s, self._cluster)
+            self._held.check(held_by, self._now())
         raise group_error(code, group_id, request, settings=self._settings, held_by=held_by)
 
     @property

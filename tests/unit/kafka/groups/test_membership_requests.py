@@ -4,10 +4,13 @@ import pytest
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError
+from sparkmirror.domain.leader_election import GroupOptions
 from sparkmirror.kafka.groups.membership_requests import (
     GROUP_MAX_SIZE_REACHED,
     INCONSISTENT_GROUP_PROTOCOL,
     INVALID_SESSION_TIMEOUT,
+    OTHER_SESSIONS,
+    HeldGroup,
     group_error,
 )
 from sparkmirror.kafka.wire.error_codes import (
@@ -51,3 +54,16 @@ def test_members_of_another_kind_are_named() -> None:
         held_by="connect-1 at 10.0.0.7",
     )
     assert "the group has members of another kind (connect-1 at 10.0.0.7): workers of Java's" in str(error)
+
+
+def test_members_of_another_kind_are_waited_for_until_a_session_and_a_rebalance_have_ended() -> None:
+    held, limit_s = HeldGroup(GroupOptions("mirrors", session_timeout_s=10)), OTHER_SESSIONS * 10
+    for now in (5.0, 5.0 + limit_s - 0.1):
+        with pytest.raises(
+            RetriableError, match=r"members of another kind \(java-1\).*until its session ends"
+        ):
+            held.check("java-1", now)
+    held.check("java-1", 5.0 + limit_s)
+    held.end()
+    with pytest.raises(RetriableError):
+        held.check("java-1", 100.0)
