@@ -73,6 +73,7 @@ def delegation_token(secured: SecuredBroker) -> tuple[str, str]:
     """A new one's id and HMAC, in base64. It is the user's who is logged in."""
 
     def read(reader: Reader, _: int) -> tuple[str, str]:
+        reader.at -= INT32.size  # this response has its throttle time at its end
         assert reader.int16() == 0
         owner = reader.string(), reader.string()
         assert owner == ("User", USER)
