@@ -17,7 +17,7 @@ from sparkmirror.connect.connector_factory import ConnectorFactory, Prepared
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
-from sparkmirror.connect.topics.offset_records import copied_offsets
+from sparkmirror.connect.topics.offset_records import copied_offsets, set_back
 from sparkmirror.connect.topics.offsets_topic import read_connector_offsets, write_connector_offsets
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.validation import Infos, invalid_config_message, validate_given, with_errors
@@ -220,17 +220,27 @@ class Herder:
 
     def alter_offsets(self, name: str, offsets: Sequence[ConnectorOffset]) -> None:
         with self._stopped(name) as config:
-            write_connector_offsets(
-                self._client, self._topics.offsets, name, config["connector.class"], offsets
-            )
+            known = read_connector_offsets(self._client, self._topics.offsets, name) if offsets else ()
+            self._write_offsets(name, config, known, offsets)
 
     def reset_offsets(self, name: str) -> None:
         with self._stopped(name) as config:
             known = read_connector_offsets(self._client, self._topics.offsets, name)
             removed = [ConnectorOffset(offset.partition, None) for offset in known]
-            write_connector_offsets(
-                self._client, self._topics.offsets, name, config["connector.class"], removed
-            )
+            self._write_offsets(name, config, known, removed)
+
+    def _write_offsets(
+        self,
+        name: str,
+        config: ConnectorConfig,
+        known: Sequence[ConnectorOffset],
+        offsets: Sequence[ConnectorOffset],
+    ) -> None:
+        kind = config["connector.class"]
+        write_connector_offsets(self._client, self._topics.offsets, name, kind, offsets)
+        if kind.endswith("MirrorSourceConnector") and (text := set_back(known, offsets)) is not None:
+            _log.warning("%s: %s", name, text)
+            self._leader.note(name, text)
 
     def plan(self, name: str) -> Mapping[str, Any]:
         """Return the plan of a source connector as JSON. Reads from both of its clusters."""

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset
 from sparkmirror.domain.errors import MalformedRecordError
+from sparkmirror.domain.quantities import counted
 from sparkmirror.storage.connect_json import in_hash_order, read_json, write_json
 
 _INT_MAX: Final = 2**31 - 1
@@ -168,3 +169,26 @@ def _is_number(value: object, most: int) -> bool:
 
 def _invalid(message: str) -> ConnectError:
     return ConnectError(HTTPStatus.BAD_REQUEST, message)
+
+
+def set_back(known: Iterable[ConnectorOffset], altered: Iterable[ConnectorOffset]) -> str | None:
+    """Say how many offsets a mirror copies a second time; None where it copies none again."""
+    before = {_identity(each): _number(each.offset) for each in known}
+    counts = {_identity(each): before.get(_identity(each), -1) - _number(each.offset) for each in altered}
+    behind = [count for count in counts.values() if count > 0]
+    if not behind:
+        return None
+    return (
+        f"offsets were set back by {sum(behind):,} in {counted(len(behind), 'partition')}: "
+        "what is behind them and still at the source is copied a second time"
+    )
+
+
+def _identity(offset: ConnectorOffset) -> bytes:
+    return write_json(in_hash_order(offset.partition))
+
+
+def _number(offset: Mapping[str, object] | None) -> int:
+    """The last copied offset, -1 for none."""
+    number = -1 if offset is None else offset.get("offset", -1)
+    return number if isinstance(number, int) else -1

@@ -16,6 +16,7 @@ from sparkmirror.connect.topics.offset_records import (
     offset_key,
     offset_record,
     parse_offset_key,
+    set_back,
 )
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset
 from sparkmirror.domain.errors import MalformedRecordError
@@ -168,3 +169,32 @@ def folded(records: Iterable[LogRecord]) -> list[ConnectorOffset]:
     for record in records:
         fold.take(record)
     return list(fold.offsets())
+
+
+def mirrored(partition: int, offset: int | None) -> ConnectorOffset:
+    at = {"topic": "orders", "partition": partition, "cluster": "A"}
+    return ConnectorOffset(at, None if offset is None else {"offset": offset})
+
+
+@pytest.mark.parametrize(
+    ("altered", "count", "partitions"),
+    [
+        ([mirrored(0, 49)], "50", "1 partition"),
+        ([mirrored(0, None)], "100", "1 partition"),
+        ([mirrored(0, 49), mirrored(1, None)], "1,050", "2 partitions"),
+        ([mirrored(0, 49), mirrored(1, 2000)], "50", "1 partition"),
+    ],
+)
+def test_what_comes_a_second_time_is_counted(
+    altered: list[ConnectorOffset], count: str, partitions: str
+) -> None:
+    text = set_back([mirrored(0, 99), mirrored(1, 999)], altered)
+    assert text is not None
+    assert text.startswith(f"offsets were set back by {count} in {partitions}: ")
+
+
+@pytest.mark.parametrize(
+    "altered", [[], [mirrored(0, 99)], [mirrored(0, 150)], [mirrored(7, 5)], [mirrored(7, None)]]
+)
+def test_nothing_comes_a_second_time(altered: list[ConnectorOffset]) -> None:
+    assert set_back([mirrored(0, 99)], altered) is None
