@@ -154,7 +154,7 @@ class CheckpointConnector:
 
     def _watch_topic(self) -> None:
         """Write the last checkpoints to a topic that is new."""
-        had_topic = not self._topics.trouble
+        had_topic = not self._topics.result.refused
         result = self._topics.watch(time.monotonic())
         if result.remade or not (had_topic or result.refused):
             self._write_checkpoints(self._book.all())

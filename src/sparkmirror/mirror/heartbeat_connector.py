@@ -55,7 +55,7 @@ class HeartbeatConnector:
         self._topics.watch(time.monotonic())
 
     def _emit(self) -> None:
-        if self._topics.trouble is None:
+        if not self._topics.result.refused:
             self._denials.attempt(self._write)
 
     def _write(self) -> None:

@@ -55,7 +55,7 @@ from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
-from sparkmirror.storage.own_topics import OwnTopic
+from sparkmirror.storage.own_topics import OwnTopic, Unfit, unfit
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress
 
@@ -162,6 +162,7 @@ class _Planning:
             newer=newer,
             renamed=renamed_targets(left.positions, topics.pairs, self._admins.target.listing()),
             refusals=self._refusals(surveyed, configs),
+            unfit=self._unfit(surveyed),
         )
         lacking = self._lacking_groups(surveyed, beside)
         return FlowPlan(
@@ -299,6 +300,21 @@ class _Planning:
             return [*rights, *lag_group_findings(surveyed, self._connector)]
 
         return self._part("groups", lacking, nothing, Severity.WARNS)
+
+    def _unfit(self, surveyed: FlowSurvey) -> Sequence[Unfit]:
+        """Look at own topics that exist. A missing right to see them is another finding."""
+        source, target = self._on.flow
+        there = [topic for topic in surveyed.own if topic not in surveyed.missing]
+        nothing: Sequence[Unfit] = ()
+        return [
+            each
+            for cluster, admin in ((source, self._admins.source), (target, self._admins.target))
+            for each in self._part(
+                "own topics",
+                partial(unfit, admin, [topic for topic in there if topic.cluster == cluster]),
+                nothing,
+            )
+        ]
 
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())

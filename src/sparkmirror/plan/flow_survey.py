@@ -17,7 +17,7 @@ from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import TopicPlan
-from sparkmirror.storage.own_topics import OwnTopic
+from sparkmirror.storage.own_topics import OwnTopic, Unfit
 
 
 class Refusal(NamedTuple):
@@ -76,6 +76,8 @@ class FlowSurvey:
     renamed: Mapping[str, RenamedTarget] = field(default_factory=dict)
     """Source topics that were mirrored to topics of other names."""
     refusals: Sequence[Refusal] = ()
+    unfit: Sequence[Unfit] = ()
+    """Own topics that exist and are not as they must be."""
     id_prefix: str = FENCING_IDS
     """The prefix of the transactional ids that the flow uses on the target."""
 

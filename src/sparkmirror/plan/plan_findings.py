@@ -26,6 +26,7 @@ BAD_NAME: Final = BlockKind.NAME.value
 COLLIDING: Final = "colliding names"
 MERGED: Final = BlockKind.MERGED.value
 SAME_CLUSTER: Final = "same cluster"
+UNFIT: Final = "unfit topic"
 STRANGER: Final = "topic of others"
 REFUSED: Final = "refused"
 THROTTLED: Final = "throttled"
@@ -166,6 +167,12 @@ def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
         yield Finding(
             SAME_CLUSTER, Severity.BLOCKS, f"{target.alias}.bootstrap.servers", found.why, found.remedy
         )
+
+
+def _unfit(survey: FlowSurvey) -> Iterator[Finding]:
+    for topic, why, remedy, can_be_written in survey.unfit:
+        blocks = topic.is_needed and not can_be_written
+        yield Finding(UNFIT, Severity.BLOCKS if blocks else Severity.WARNS, topic.name, why, remedy)
 
 
 def _strangers(survey: FlowSurvey) -> Iterator[Finding]:
@@ -326,6 +333,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _blocked,
     _colliding,
     _same_cluster,
+    _unfit,
     _strangers,
     _missing_topics,
     _no_position,

@@ -25,6 +25,7 @@ from sparkmirror.storage.events import EventKind, Note, no_note
 _WATCH_INTERVAL_S: Final = 10.0
 _TRY_AGAIN: Final = Backoff(30.0, 300.0)
 _POLICY: Final = "cleanup.policy"
+_IN_SYNC: Final = "min.insync.replicas"
 _BROKERS_DEFAULT: Final = -1
 
 
@@ -62,6 +63,18 @@ class Ensured(NamedTuple):
     remade: frozenset[str] = frozenset()
 
 
+class Unfit(NamedTuple):
+    """An own topic that somebody created otherwise than needed, and the command for it."""
+
+    topic: OwnTopic
+    why: str
+    remedy: str
+    can_be_written: bool = True
+
+    def __str__(self) -> str:
+        return f"{self.why}: {self.remedy}"
+
+
 class OwnTopics:
     """The internal topics of a connector on one cluster. One owner; every method blocks."""
 
@@ -81,6 +94,7 @@ class OwnTopics:
         self._note = note
         self._refusals = LogOnce(log)
         self._unfit = LogOnce(log)
+        self._unwritable = ""
         self._present: frozenset[str] = frozenset()
         self._tries = 0
         self._is_denied = False
@@ -91,8 +105,8 @@ class OwnTopics:
 
     @property
     def trouble(self) -> str | None:
-        """Why topics can't be created, None without a refusal. Safe in any thread."""
-        return "; ".join(dict.fromkeys(self.result.refused.values())) or None
+        """Why topics can't be created, or be written to; None without a reason. Safe in any thread."""
+        return "; ".join(dict.fromkeys(self.result.refused.values())) or self._unwritable or None
 
     def lacks(self, topic: str) -> bool:
         """Whether the topic is not there and can't be created. Safe in any thread."""
@@ -133,13 +147,20 @@ class OwnTopics:
             self._is_denied = any(isinstance(error, AuthorizationError) for error in results.values())
             before = self._present
             self._note_results(missing, refused, admin)
-            new = [topic for topic in topics if topic not in missing and topic.name not in before]
-            self._unfit.log(unfit(admin, new))
+            # What can't be written is looked at again: somebody may have run the command.
+            known = frozenset[str]() if self._unwritable else before
+            new = [topic for topic in topics if topic.name in self._present - known]
+            if new:
+                self._note_unfit(unfit(admin, new))
         for topic in missing:
             error = results[topic.name]
             if error is not None and topic.is_needed:
                 raise type(error)(refused[topic.name], error.code)
         return self.result
+
+    def _note_unfit(self, found: Sequence[Unfit]) -> None:
+        self._unfit.log(map(str, found))
+        self._unwritable = "; ".join(str(each) for each in found if not each.can_be_written)
 
     def _note_results(self, missing: Sequence[OwnTopic], refused: Mapping[str, str], admin: Admin) -> None:
         there = _names(self._topics) - refused.keys()
@@ -218,29 +239,53 @@ def _why(topic: OwnTopic, error: KafkaError, admin: Admin) -> str:
 _OF_WORKER: Final = frozenset({"offset.storage.replication.factor"})
 
 
-def unfit(admin: Admin, topics: Collection[OwnTopic]) -> Iterable[str]:
-    """Name the topics that somebody else created otherwise than needed, each with the command for it.
+def unfit(admin: Admin, topics: Collection[OwnTopic]) -> Sequence[Unfit]:
+    """Find such topics among those that exist, each with the command for it.
 
     A missing right to read configs is no finding. Raises KafkaError.
     """
-    wanted = {topic.name: topic for topic in topics if _POLICY in topic.creation.configs}
-    described = admin.known_topic_configs(list(wanted), [_POLICY]).configs
-    for name, entries in sorted(described.items()):
-        policy = wanted[name].creation.configs[_POLICY]
-        found = next((entry.value or "" for entry in entries if entry.name == _POLICY), policy)
-        if {each.strip().lower() for each in found.split(",")} != {policy}:
-            yield (
-                f"{name} on {admin.cluster} has {_POLICY}={found} instead of {policy}: kafka-configs.sh "
-                f"--bootstrap-server {admin.bootstrap_servers} --alter --entity-type topics --entity-name "
-                f"{name} --add-config {_POLICY}={policy}"
-            )
-    single = [topic for topic in topics if topic.creation.partitions == 1]
-    listed = admin.named([topic.name for topic in single])
-    for topic in single:
+    if not topics:
+        return []
+    names = [topic.name for topic in topics]
+    described = admin.known_topic_configs(names, [_POLICY, _IN_SYNC]).configs
+    listed, replicas = admin.named(names), admin.replication_factors(names)
+    found: list[Unfit] = []
+    for topic in topics:
+        configs = {entry.name: entry.value or "" for entry in described.get(topic.name, ())}
+        found += _bad_policy(admin, topic, configs.get(_POLICY))
+        found += _bad_in_sync(admin, topic, configs.get(_IN_SYNC), replicas.get(topic.name))
         count = listed[topic.name].partitions if topic.name in listed else 1
-        if count > 1:
-            yield (
-                f"{topic.name} on {admin.cluster} has {count} partitions instead of 1, and only the first is "
-                f"used: kafka-topics.sh --bootstrap-server {admin.bootstrap_servers} --delete --topic "
-                f"{topic.name} lets the mirror create it again"
+        if topic.creation.partitions == 1 < count:
+            found.append(
+                Unfit(
+                    topic,
+                    f"{topic.name} on {admin.cluster} has {count} partitions instead of 1, and only the "
+                    "first is used",
+                    f"kafka-topics.sh --bootstrap-server {admin.bootstrap_servers} --delete --topic "
+                    f"{topic.name} lets the mirror create it again",
+                )
             )
+    return found
+
+
+def _bad_policy(admin: Admin, topic: OwnTopic, found: str | None) -> Iterable[Unfit]:
+    wanted = topic.creation.configs.get(_POLICY)
+    if found and wanted and {each.strip().lower() for each in found.split(",")} != {wanted}:
+        why = f"{topic.name} on {admin.cluster} has {_POLICY}={found} instead of {wanted}"
+        yield Unfit(topic, why, _alter(admin, topic, f"{_POLICY}={wanted}"))
+
+
+def _bad_in_sync(admin: Admin, topic: OwnTopic, minimum: str | None, replicas: int | None) -> Iterable[Unfit]:
+    if minimum and replicas and int(minimum) > replicas:
+        why = (
+            f"{topic.name} on {admin.cluster} can't be written to: {_IN_SYNC}={minimum}, and it has "
+            f"{replicas} {'replica' if replicas == 1 else 'replicas'}"
+        )
+        yield Unfit(topic, why, _alter(admin, topic, f"{_IN_SYNC}={replicas}"), can_be_written=False)
+
+
+def _alter(admin: Admin, topic: OwnTopic, config: str) -> str:
+    return (
+        f"kafka-configs.sh --bootstrap-server {admin.bootstrap_servers} --alter --entity-type topics "
+        f"--entity-name {topic.name} --add-config {config}"
+    )

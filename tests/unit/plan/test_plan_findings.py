@@ -18,7 +18,7 @@ from sparkmirror.settings.topic_selection import Blocked, BlockKind
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan
-from sparkmirror.storage.own_topics import OwnTopic
+from sparkmirror.storage.own_topics import OwnTopic, Unfit
 
 MODERN = {key: ApiRange(0, 20) for key in range(80)}
 ALL_RIGHTS = frozenset(AclOperation)
@@ -108,6 +108,20 @@ def test_topics_that_are_blocked_by_one_cause_are_named_together(survey: FlowSur
     assert summary(found) == ("merged topics", Severity.BLOCKS, "a, b")
     assert found.text == "can't be mirrored: the replication policy gives a and b one name, all"
     assert found.remedy == "exclude one"
+
+
+@pytest.mark.parametrize(
+    ("is_needed", "can_be_written", "severity"),
+    [(True, False, Severity.BLOCKS), (False, False, Severity.WARNS), (True, True, Severity.WARNS)],
+)
+def test_own_topics_that_are_otherwise_than_needed(
+    survey: FlowSurvey, is_needed: bool, can_be_written: bool, severity: Severity
+) -> None:
+    topic = SYNCS._replace(is_needed=is_needed)
+    bad = Unfit(topic, "it has cleanup.policy=delete", "kafka-configs.sh", can_be_written)
+    found = only(findings(replace(survey, unfit=[bad])))
+    assert summary(found) == ("unfit topic", severity, topic.name)
+    assert (found.text, found.remedy) == ("it has cleanup.policy=delete", "kafka-configs.sh")
 
 
 def test_a_topic_that_others_have_filled(survey: FlowSurvey) -> None:

@@ -144,3 +144,22 @@ def test_a_topic_that_somebody_else_created_otherwise_is_named(
     found = [line for line in caplog.messages if line.startswith("state on east")]
     assert len(found) == (said is not None)
     assert said is None or found[0].startswith(said)
+
+
+@pytest.mark.parametrize(("minimum", "is_writable"), [("1", True), ("2", True), ("3", False)])
+def test_a_topic_with_too_few_replicas_to_be_written_is_a_state_with_the_command(
+    server: MemoryServer, topics_of: Callable[..., OwnTopics], minimum: str, is_writable: bool
+) -> None:
+    """Both brokers of the cluster have a replica."""
+    server.call(lambda: server.cluster.create("state", 1, {"min.insync.replicas": minimum}))
+    topics = topics_of(own("state"))
+    topics.ensure()
+    assert (topics.trouble is None) is is_writable
+    assert not topics.lacks("state")
+    if not is_writable:
+        said = "state on east can't be written to: min.insync.replicas=3, and it has 2 replicas"
+        assert str(topics.trouble).startswith(said)
+        assert str(topics.trouble).endswith("--entity-name state --add-config min.insync.replicas=2")
+        server.call(lambda: server.cluster.topics["state"].config.clear())
+        topics.watch(0.0)
+        assert topics.trouble is None

@@ -26,6 +26,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.domain.topics import AlterConfigOp, ConfigEntry, ListedTopic, TopicCreation, TopicListing
 from sparkmirror.kafka.admin.accounts import Accounts
 from sparkmirror.kafka.admin.acls import Acls
+from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.admin.topic_configs import TopicConfigsReader
 from sparkmirror.kafka.admin.topic_listing import TopicLister
 from sparkmirror.kafka.cluster import Cluster, Role
@@ -90,6 +91,14 @@ class Admin:
     def named(self, topics: Collection[str]) -> Mapping[str, ListedTopic]:
         """Each of these topics; a missing one and one that may not be described have different errors."""
         return self._lister.named(topics)
+
+    def replication_factors(self, topics: Collection[str]) -> Mapping[str, int]:
+        """Count the replicas of these topics, of those that exist."""
+        timeout_s = self._timeout_s
+        metadata = self._cluster.ask(
+            "describe topics", lambda connection: request_metadata(connection, topics, timeout_s)
+        )
+        return metadata.replicas
 
     def await_partitions(self, counts: Mapping[str, int], timeout_s: float) -> Mapping[str, int]:
         """`partition_counts`, once it holds what was just created or grown, or after the time."""

@@ -38,8 +38,8 @@ class Leader(NamedTuple):
 class Metadata:
     """One response. `leaders` lacks partitions without a leader; `errors` has a code for each missing topic.
 
-    `partitions` counts those of each topic, with and without a leader. `topic_ids` is empty where brokers
-    have none.
+    `partitions` counts those of each topic, with and without a leader, `replicas` those of its first one.
+    `topic_ids` is empty where brokers have none.
     """
 
     cluster_id: str = ""
@@ -49,6 +49,7 @@ class Metadata:
     partitions: Mapping[str, int] = field(default_factory=dict)
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
     controller_id: int = -1
+    replicas: Mapping[str, int] = field(default_factory=dict)
 
 
 def request_metadata(connection: Connection, topics: Collection[str], timeout_s: float) -> Metadata:
@@ -73,8 +74,18 @@ def _from_response(response: Any) -> Metadata:
     errors = {topic.name: topic.error_code for topic in response.topics if topic.error_code}
     partitions = {topic.name: len(topic.partitions) for topic in response.topics if not topic.error_code}
     topic_ids = {topic.name: topic.topic_id.bytes for topic in response.topics if _has_id(topic)}
+    replicas = {
+        topic.name: len(topic.partitions[0].replica_nodes) for topic in response.topics if topic.partitions
+    }
     return Metadata(
-        response.cluster_id or "", brokers, leaders, errors, partitions, topic_ids, response.controller_id
+        response.cluster_id or "",
+        brokers,
+        leaders,
+        errors,
+        partitions,
+        topic_ids,
+        response.controller_id,
+        replicas,
     )
 
 
