@@ -148,8 +148,8 @@ class OwnTopics:
             before = self._present
             self._note_results(missing, refused, admin)
             # What can't be written is looked at again: somebody may have run the command.
-            known = frozenset[str]() if self._unwritable else before
-            new = [topic for topic in topics if topic.name in self._present - known]
+            seen = frozenset[str]() if self._unwritable else before
+            new = [topic for topic in topics if topic.name in self._present - seen]
             if new:
                 self._note_unfit(unfit(admin, new))
         for topic in missing:

@@ -160,6 +160,6 @@ def test_a_topic_with_too_few_replicas_to_be_written_is_a_state_with_the_command
         said = "state on east can't be written to: min.insync.replicas=3, and it has 2 replicas"
         assert str(topics.trouble).startswith(said)
         assert str(topics.trouble).endswith("--entity-name state --add-config min.insync.replicas=2")
-        server.call(lambda: server.cluster.topics["state"].config.clear())
+        server.call(server.cluster.topics["state"].config.clear)
         topics.watch(0.0)
         assert topics.trouble is None
