@@ -17,6 +17,7 @@ class ThreadedSpark:
     """Has of `SparkOnDemand` what a mirror needs."""
 
     failure = None
+    is_starting = False
 
     def session(self) -> "Future[Session]":
         made: Future[Session] = Future()
