@@ -3,11 +3,9 @@
 from collections.abc import Collection, Sequence
 
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
-from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
-from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.offsets.wire_records import Checkpoint
 
 
@@ -35,9 +33,7 @@ class TargetLogs:
 
         def holds(partition: TopicPartition, offset: int) -> bool:
             end = ends[partition]
-            if isinstance(end, int):
-                return offset <= end
-            return not (isinstance(end, KafkaError) and end.code == UNKNOWN_TOPIC_OR_PARTITION)
+            return offset <= end if isinstance(end, int) else True
 
         return [each for each in checkpoints if holds(each.topic_partition, each.downstream_offset)]
 
