@@ -13,7 +13,7 @@ from sparkmirror.domain.topics import TopicListing
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.plan.backlog import left_out, stored_positions
-from sparkmirror.plan.newer_positions import newer_positions, newer_text
+from sparkmirror.plan.newer_positions import newer_positions, newer_text, predecessor
 from sparkmirror.plan.renamed_targets import RenamedTarget, renamed_targets, renamed_text
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.topic_selection import Pairs
@@ -81,6 +81,7 @@ class FlowStart:
         """Store the positions that another connector of the flow has reached since, unless told otherwise."""
         reaction = self._connector.settings.copying.reactions.on_newer_position
         newer = newer_positions(self._on, self._connector, pairs, source, target)
+        self._new.predecessor = predecessor(newer)
         if newer:
             self._log.warning("%s (%s)", *newer_text(newer, reaction))
         if newer and reaction is OnNewerPosition.CONTINUE:

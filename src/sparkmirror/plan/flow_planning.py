@@ -35,7 +35,7 @@ from sparkmirror.plan.flow_plan import (
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.plan.group_access import lag_group_findings, missing_group_rights
 from sparkmirror.plan.holes import estimated_holes
-from sparkmirror.plan.newer_positions import Newer, newer_positions
+from sparkmirror.plan.newer_positions import Newer, newer_positions, predecessor
 from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replicas
 from sparkmirror.plan.renamed_targets import renamed_targets
 from sparkmirror.plan.without_position import filled_topics, predecessors
@@ -256,7 +256,9 @@ class _Planning:
     def _backlog(
         self, partitions: Sequence[TopicPartition], newer: Mapping[TopicPartition, Newer]
     ) -> Backlog:
-        new = NewPartitions(self._on, self._connector).among(partitions, self._admins.source.listing())
+        known = NewPartitions(self._on, self._connector)
+        known.predecessor = predecessor(newer)
+        new = known.among(partitions, self._admins.source.listing())
         goes_on = self._settings.copying.reactions.on_newer_position is OnNewerPosition.CONTINUE
         positions = {at: each.position for at, each in newer.items()} if goes_on else {}
         return backlog(self._on, self._connector, partitions, new, positions)

@@ -4,6 +4,7 @@ That is what a connector's old name leaves that comes back, a new name, or anoth
 Who has recorded last knows best: offsets that were altered or reset since are what is meant.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -27,10 +28,11 @@ from sparkmirror.storage.positions import Position, recorded_positions
 class Newer(NamedTuple):
     """`owner` has copied the partition up to `end`, this connector up to `own_end`, None without a position.
 
-    Both are the next upstream offsets.
+    Both are the next upstream offsets. `name` is the owner's for people.
     """
 
     owner: str
+    name: str
     end: int
     own_end: int | None
     logs: LogIdentity
@@ -81,15 +83,21 @@ def newer_positions(
     own, beside = owner_of(positions, connector.name), owner_of(positions, "")
     found = {at: _newer(of, own, logs[at.topic]) for at, of in places.of.items() if at.topic in logs}
     return {
-        at: newer._replace(owner=newer.owner.removeprefix(beside))
+        at: newer._replace(name=newer.owner.removeprefix(beside))
         for at, newer in found.items()
         if newer is not None
     }
 
 
+def predecessor(newer: Mapping[TopicPartition, Newer]) -> str | None:
+    """The owner that has copied most partitions further; None where no other has."""
+    owners = Counter(each.owner for each in newer.values())
+    return owners.most_common(1)[0][0] if owners else None
+
+
 def newer_text(newer: Mapping[TopicPartition, Newer], reaction: OnNewerPosition) -> tuple[str, str]:
     """Say in one line who has copied what further, and what follows; and how to get the other."""
-    owners = some_of(sorted({each.owner for each in newer.values()}))
+    owners = some_of(sorted({each.name for each in newer.values()}))
     topics = some_of(sorted({at.topic for at in newer}))
     count = sum(each.end - (each.own_end or 0) for each in newer.values())
     further = f"{owners} has copied {topics} since, {count:,} offsets further than this connector"
@@ -112,7 +120,7 @@ def _newer(places: Mapping[str, _Place], own: str, logs: LogIdentity) -> Newer |
         return None
     end, owner, _ = max(others, key=lambda each: each[0])
     own_end = None if mine is None else mine.end
-    return Newer(owner, end, own_end, logs) if own_end is None or end > own_end else None
+    return Newer(owner, owner, end, own_end, logs) if own_end is None or end > own_end else None
 
 
 def _is_same(known: LogIdentity, current: LogIdentity) -> bool:

@@ -26,7 +26,10 @@ class NewPartitions:
         self._owner = owner_of(on.worker.offset_topic.name, connector.name)
         self.matter = connector.consumer_of(0).offset_reset is not OffsetReset.EARLIEST
         """Whether it matters what is new."""
+        self.predecessor: str | None = None
+        """The owner of attempts before this one: what it has seen counts at the own first start."""
         self._seen: SeenTopics | None = None
+        self._is_inherited = False
 
     def among(
         self, partitions: Collection[TopicPartition], listing: TopicListing
@@ -50,12 +53,15 @@ class NewPartitions:
                 if topic in listing.topics and (topic in selected or topic not in now)
             }
             seen = kept | {topic: found for topic, found in now.items() if topic not in selected}
-        if records := seen_records(self._owner, before, seen):
+        if records := seen_records(self._owner, None if self._is_inherited else before, seen):
             with closing(TopicWriter(self._client)) as writer:
                 writer.write(self._topic, records)
-        self._seen = seen
+        self._seen, self._is_inherited = seen, False
 
     def _known(self) -> SeenTopics | None:
         if self._seen is None:
             self._seen = read_seen_topics(self._client, self._topic, self._owner)
+            if self._seen is None and self.predecessor is not None:
+                self._seen = read_seen_topics(self._client, self._topic, self.predecessor)
+                self._is_inherited = self._seen is not None
         return self._seen

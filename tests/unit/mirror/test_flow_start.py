@@ -19,6 +19,7 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.plan.backlog import backlog
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.setup.new_partitions import NewPartitions
+from sparkmirror.storage.attempts import owner_of
 from tests.memory.client_run import OneFault
 from tests.memory.network import Fate
 from tests.memory.stage import TOPIC, Shape, Stage
@@ -188,3 +189,20 @@ def test_a_plan_begins_where_a_start_does(
     left = backlog(world.on, world.connector, partitions, new)
     assert tuple(left.begins.get(at) for at in partitions) == begins
     assert {at.partition: count for at, count in left.left_out.items()} == left_out
+
+
+def test_what_has_appeared_since_the_first_start_under_another_name_is_new(world: World) -> None:
+    world.new(world.start(), [TOPIC])
+    world.grow(TOPIC, 3)
+    partitions = [TopicPartition(TOPIC, number) for number in range(3)]
+    renamed = cast(
+        "ConfiguredSource", SimpleNamespace(name="renamed", consumer_of=world.connector.consumer_of)
+    )
+    heir = NewPartitions(world.on, renamed)
+    assert heir.among(partitions, world.listing) == (), "a first start of its own"
+    heir = NewPartitions(world.on, renamed)
+    heir.predecessor = owner_of(world.on.worker.offset_topic.name, world.connector.name)
+    assert heir.among(partitions, world.listing) == {partitions[2]}
+    heir.remember(world.listing, [TOPIC])
+    again = NewPartitions(world.on, renamed)
+    assert again.among(partitions, world.listing) == {partitions[2]}, "it has records of its own now"

@@ -73,7 +73,7 @@ def _summary(verdict: FlowVerdict) -> list[str]:
     if total.not_comparable:
         lines.append(
             f"  {total.not_comparable:,} could not be compared: "
-            "one side has lost them by retention or compaction."
+            "one side has lost them by retention or compaction, or auto.offset.reset=latest left them out."
         )
     if promoted := [it for it in verdict.partitions if it.state is State.PROMOTED]:
         lines.append(
