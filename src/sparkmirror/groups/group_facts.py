@@ -132,7 +132,7 @@ def _partitions(
             _end(target_ends[target]),
             _left_out(settings, connector, source.topic),
             _why_unreadable(settings, ends[source], target_ends[target]),
-            lookups.get(source, ""),
+            lookup=lookups.get(source, ""),
         )
         for source, target in there.items()
     ]

@@ -74,7 +74,6 @@ class _RunningTask:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"task {plan.task}: %(message)s")
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
-        hold_to(plan.meant, plan.connections)
         self._plan = plan
         self._jvm = _lowest_socket()
         self._copy: CopyLoop | None = None
@@ -90,7 +89,6 @@ class _RunningTask:
     def run(self) -> Iterator[pa.RecordBatch]:
         """Yield empty batches, and the outcome when the copy job has ended. Raises TaskFailedError."""
         self._install_signals()
-        self._watch.start()
         self._thread.start()
         try:
             yield from self._pulses(self._done, math.inf)
@@ -128,6 +126,10 @@ class _RunningTask:
 
     def _run(self) -> None:
         try:
+            try:
+                hold_to(self._plan.meant, self._plan.connections)
+            finally:
+                self._watch.start()  # also behind a failure: a stop ends the wait for the restart
             # Spark may start a task again long after its copy job has ended.
             self._watch.await_answer()
             if not self._ended.is_set():
