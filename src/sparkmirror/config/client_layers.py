@@ -5,6 +5,7 @@ security count, then take `consumer.*`, then `source.consumer.*`. The producer o
 """
 
 import re
+from dataclasses import replace
 from typing import Final, Literal, cast
 
 from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER, SHARED_NAMES
@@ -22,6 +23,7 @@ from sparkmirror.domain.client_settings import (
     SecurityProtocol,
 )
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.start_at import parse_start_at
 
 IN_FLIGHT_MAX: Final = 5
 """The number of batches of a producer id that a broker remembers; more could not be resent safely."""
@@ -34,7 +36,12 @@ def source_consumer(connector: Properties, task: int) -> ConsumerSettings:
     """The consumer of one task that reads the source's records."""
     properties = _layers(connector, "source", "consumer")
     whole_id = _named(properties, client_id(connector, "replication-consumer", task))
-    return _consumer(properties, whole_id, _alias(connector, "source"))
+    consumer = _consumer(properties, whole_id, _alias(connector, "source"))
+    text = connector.get("start.at", "").strip(JAVA_WHITESPACE)
+    if not text:
+        return consumer
+    start = parse_start_at(text)
+    return replace(consumer, offset_reset=start.reset, start_time=start.time)
 
 
 def target_producer(worker: Properties, connector: Properties, task: int) -> ProducerSettings:

@@ -1,12 +1,14 @@
 """Declares the options of the three connectors: those of Kafka 4.3, and our own."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
 
-from sparkmirror.config.definitions import Definition, Option, Type
+from sparkmirror.config.definitions import Definition, Option, Type, Value
 from sparkmirror.config.kafka_options import options
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.validators import AtLeast, OneOf
+from sparkmirror.domain.start_at import parse_start_at
 
 MIRROR_PACKAGE: Final = "org.apache.kafka.connect.mirror."
 SOURCE_CONNECTOR: Final = MIRROR_PACKAGE + "MirrorSourceConnector"
@@ -37,6 +39,20 @@ FRAMEWORK: Final = Definition(option for option in _CONNECT if option.name in MI
 SOURCE_FRAMEWORK: Final = Definition(option for option in _CONNECT if option.name not in FRAMEWORK.names)
 """The options that Connect adds for source connectors; mm2.properties doesn't take them at its top level."""
 
+
+@dataclass(frozen=True)
+class _StartAt:
+    """Accepts what `start.at` may be, or nothing."""
+
+    def __call__(self, value: Value) -> Value:
+        if value:
+            parse_start_at(str(value))
+        return value
+
+    def __str__(self) -> str:
+        return "earliest, latest, a time, a duration, or empty"
+
+
 OWN_SOURCE: Final = Definition(
     (
         Option(
@@ -63,6 +79,16 @@ OWN_SOURCE: Final = Definition(
             "What to do when another cluster, by its id, answers at an alias's address: stop until a person "
             "says which is meant, or continue with it as at a first start.",
             validator=OneOf(("stop", "continue")),
+        ),
+        Option(
+            "start.at",
+            Type.STRING,
+            "",
+            "Where partitions begin that the source has at the flow's first start, or that a changed filter "
+            "selects for the first time: earliest, latest, the first record since a time "
+            "(2026-01-31T12:00:00Z), or since a duration before that start (P7D, PT6H). What appears later "
+            "is copied from its first record. By default auto.offset.reset decides.",
+            validator=_StartAt(),
         ),
         Option(
             "on.newer.position",

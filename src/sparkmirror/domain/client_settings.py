@@ -7,7 +7,7 @@ seconds, sizes bytes. No repr shows a secret.
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
 from sparkmirror.domain.known_brokers import KnownBrokers
 from sparkmirror.domain.network import Interruption, Transport, host_port
@@ -39,6 +39,18 @@ class OffsetReset(Enum):
     EARLIEST = "earliest"
     LATEST = "latest"
     NONE = "none"
+    TIME = "time"
+    """At the first record since a time: only by `start.at`."""
+
+
+class StartTime(NamedTuple):
+    """A time in epoch ms, or so many ms before now."""
+
+    at_ms: int | None = None
+    before_ms: int = 0
+
+    def ms(self, now_ms: int) -> int:
+        return max(0, now_ms - self.before_ms) if self.at_ms is None else max(0, self.at_ms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,6 +135,8 @@ class ConsumerSettings:
     fetch_bytes_min: int = 1
     fetch_wait_max_s: float = 0.5
     offset_reset: OffsetReset = OffsetReset.EARLIEST
+    start_time: StartTime | None = None
+    """Set where `offset_reset` is TIME."""
     read_committed: bool = False
     check_crcs: bool = True
     client_rack: str = ""

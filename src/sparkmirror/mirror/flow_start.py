@@ -5,6 +5,7 @@ from contextlib import closing
 from dataclasses import replace
 
 from sparkmirror.copy.copy_plan import CopyPartition, FormerTarget
+from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnNewerPosition
@@ -99,6 +100,10 @@ class FlowStart:
             reaction = self._connector.settings.copying.reactions.on_topic_recreated
             self._log.warning("%s (%s)", *renamed_text(self._renamed, reaction))
 
+    @property
+    def _starts_at_time(self) -> bool:
+        return self._connector.consumer_of(0).offset_reset is OffsetReset.TIME
+
     def _with_former(self, partition: CopyPartition) -> CopyPartition:
         renamed = self._renamed.get(partition.source.topic)
         if renamed is None:
@@ -118,7 +123,8 @@ class FlowStart:
         left = left_out(self._on, self._connector, [at.source for at in partitions if at.source not in new])
         if left:
             self._log.warning(
-                "auto.offset.reset=latest leaves out %d records of %s, which this flow has not copied before",
+                "%s leaves out %d records of %s, which this flow has not copied before",
+                "start.at" if self._starts_at_time else "auto.offset.reset=latest",
                 sum(left.values()),
                 some_of(sorted({at.topic for at in left})),
             )

@@ -6,11 +6,11 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
-from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets, log_sizes
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets, log_sizes, reset_offsets
 from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
@@ -54,6 +54,7 @@ def backlog(
     positions = {**stored_positions(on, connector, partitions), **(newer or {})}
     starts = _known(list_offsets(consumer, partitions, EARLIEST))
     ends = _known(list_offsets(consumer, partitions, LATEST))
+    resets = _resets(consumer, [at for at in partitions if at not in positions and at not in new])
     begins, lost, skipped = dict[TopicPartition, int](), dict[TopicPartition, int](), {}
     homeless = []
     for partition in ends.keys() & starts.keys():
@@ -64,11 +65,11 @@ def backlog(
                 lost[partition] = starts[partition] - position.offset - 1
         elif partition in new or consumer.offset_reset is OffsetReset.EARLIEST:
             begins[partition] = starts[partition]
-        elif consumer.offset_reset is OffsetReset.LATEST:
-            begins[partition] = ends[partition]
-            skipped[partition] = ends[partition] - starts[partition]
-        else:
+        elif consumer.offset_reset is OffsetReset.NONE:
             homeless.append(partition)
+        elif partition in resets:
+            begins[partition] = resets[partition]
+            skipped[partition] = resets[partition] - starts[partition]
     left = [partition for partition, begin in begins.items() if begin < ends[partition]]
     sizes = log_sizes(consumer.connection, left) if left else {}
     shares = {
@@ -82,18 +83,26 @@ def backlog(
 def left_out(
     on: FlowWorker, connector: ConfiguredSource, partitions: Collection[TopicPartition]
 ) -> Mapping[TopicPartition, int]:
-    """Count what `auto.offset.reset=latest` leaves out of partitions that are not new, where it does.
+    """Count what `auto.offset.reset` or `start.at` leaves out of partitions that are not new.
 
     Raises KafkaError.
     """
     consumer = connector.consumer_of(0)
-    if consumer.offset_reset is not OffsetReset.LATEST or not partitions:
+    if consumer.offset_reset in (OffsetReset.EARLIEST, OffsetReset.NONE) or not partitions:
         return {}
     positions = stored_positions(on, connector, partitions)
     unbegun = [partition for partition in partitions if partition not in positions]
-    starts, ends = (_known(list_offsets(consumer, unbegun, which)) for which in (EARLIEST, LATEST))
-    counts = {at: ends[at] - starts[at] for at in ends.keys() & starts.keys()}
+    starts, begins = _known(list_offsets(consumer, unbegun, EARLIEST)), _resets(consumer, unbegun)
+    counts = {at: begins[at] - starts[at] for at in begins.keys() & starts.keys()}
     return {at: count for at, count in counts.items() if count}
+
+
+def _resets(
+    consumer: ConsumerSettings, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    if consumer.offset_reset in (OffsetReset.EARLIEST, OffsetReset.NONE):
+        return {}
+    return _known(reset_offsets(consumer, partitions))
 
 
 def stored_positions(

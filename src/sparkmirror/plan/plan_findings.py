@@ -275,8 +275,8 @@ def _left_out(survey: FlowSurvey) -> Iterator[Finding]:
             Severity.WARNS,
             topics,
             f"{sum(survey.left_out.values()):,} records of {topics} are left out, since this flow has not "
-            "copied these partitions before and auto.offset.reset is latest; what appears later is copied",
-            "set auto.offset.reset to earliest to copy them too",
+            "copied these partitions before (auto.offset.reset, start.at); what appears later is copied",
+            "set start.at to earliest to copy them too",
         )
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.copy.copy_plan import CopyPartition
@@ -41,6 +41,9 @@ class MirroredPartition(NamedTuple):
     target_is_compacted: bool = False
     done: Offsets | None = None
     keeps_all: bool = False
+
+
+_LATE: Final = OffsetReset.LATEST, OffsetReset.TIME
 
 
 def plan_ranges(
@@ -78,7 +81,7 @@ def _whole(sides: Sides, partition: MirroredPartition, starts: Offsets, target_e
     position, done = partition.position, partition.done or Offsets(0, 0)
     producer = position.producer
     end = producer.next_offset if producer is not None else target_end or 0
-    starts_late = partition.done is None and sides.source.offset_reset is OffsetReset.LATEST
+    starts_late = partition.done is None and sides.source.offset_reset in _LATE
     return RangePlan(
         sides=replace(sides, left_out=frozenset()) if partition.keeps_all else sides,
         source=partition.plan.source,

@@ -7,6 +7,8 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.errors import ConfigError
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.settings.configured import configured_flow
 from sparkmirror.setup.flow_admins import FlowAdmins
@@ -65,3 +67,19 @@ def test_jobs(more: dict[str, str], jobs: set[str]) -> None:
         "watch own topics",
         *jobs,
     }
+
+
+@pytest.mark.parametrize(
+    ("text", "reset"),
+    [("", OffsetReset.EARLIEST), ("latest", OffsetReset.LATEST), ("P7D", OffsetReset.TIME)],
+)
+def test_start_at_says_where_a_flow_begins(text: str, reset: OffsetReset) -> None:
+    (config,) = MirrorMakerConfig(Properties(PROPERTIES | {"A->B.start.at": text}), {}).flows()
+    settings = configured_flow(config)
+    assert settings.source is not None
+    assert settings.source.consumer_of(0).offset_reset is reset
+
+
+def test_a_start_that_is_no_place_is_refused_by_its_key() -> None:
+    with pytest.raises(ConfigError, match=r"start\.at"):
+        configured_flow(*MirrorMakerConfig(Properties(PROPERTIES | {"start.at": "7d"}), {}).flows())

@@ -11,7 +11,7 @@ from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition, is
 from sparkmirror.domain.incidents import OnTopicRecreated
 from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, list_offsets, reset_offsets
 
 
 class Topics(NamedTuple):
@@ -58,7 +58,10 @@ def first_offsets(
         elif reason.position is None:
             reset.append(source)
         elif target_is_new:
-            if restarts and policy is not OffsetReset.LATEST:  # which would leave out what was not copied
+            if restarts and policy not in (
+                OffsetReset.LATEST,
+                OffsetReset.TIME,
+            ):  # which would leave out what was not copied
                 reset.append(source)
         elif reason.is_gone:
             gone[source] = reason.position.offset + 1
@@ -91,5 +94,4 @@ def _reset_offsets(
             partition: KafkaError(f"{partition} has no valid position and auto.offset.reset is none")
             for partition in partitions
         }
-    which = EARLIEST if policy is OffsetReset.EARLIEST else LATEST
-    return list_offsets(consumer, partitions, which, metadata)
+    return reset_offsets(consumer, partitions, metadata)

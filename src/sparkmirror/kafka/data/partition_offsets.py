@@ -1,6 +1,7 @@
 """Finds where partitions begin and end (ListOffsets), and how large their logs are (DescribeLogDirs)."""
 
 import random
+import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from typing import Any, Final
@@ -9,7 +10,7 @@ from kafka.protocol.admin import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
 
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
@@ -26,6 +27,7 @@ from sparkmirror.kafka.wire.error_codes import (
 
 EARLIEST: Final = -2
 LATEST: Final = -1
+_NO_RECORD: Final = -1
 _VERSION_MAX: Final = 7
 _NO_REPLICA_ID: Final = -1
 _DEBUGGING_REPLICA_ID: Final = -2
@@ -56,6 +58,23 @@ def list_offsets(
         return {}
     with closing(Cluster(settings.connection, metadata)) as cluster:
         return offsets_by(cluster, settings, partitions, which, unreplicated=unreplicated)
+
+
+def reset_offsets(
+    settings: ConsumerSettings, partitions: Collection[TopicPartition], metadata: Metadata | None = None
+) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    """The offsets where partitions begin without a position, or the errors; not for OffsetReset.NONE.
+
+    Raises RetriableError when no broker responds.
+    """
+    if settings.offset_reset is OffsetReset.EARLIEST:
+        return list_offsets(settings, partitions, EARLIEST, metadata)
+    if settings.start_time is None:
+        return list_offsets(settings, partitions, LATEST, metadata)
+    since_ms = settings.start_time.ms(int(time.time() * 1000))
+    found = list_offsets(settings, partitions, since_ms, metadata)
+    nothing_since = [partition for partition, offset in found.items() if offset == _NO_RECORD]
+    return {**found, **list_offsets(settings, nothing_since, LATEST, metadata)}
 
 
 def offsets_by(

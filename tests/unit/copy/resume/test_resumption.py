@@ -11,7 +11,7 @@ from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume.resumption import Resumption
 from sparkmirror.copy.task_state import TaskState
-from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.client_settings import OffsetReset, StartTime
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.incidents import IncidentKind, OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.settings.source import CopySettings
@@ -108,6 +108,22 @@ def test_latest_jumps_over_no_record_that_retention_has_left(stage: Stage, kept_
     assert start.incident is not None
     assert (start.position, start.incident.kind) == (kept_from, IncidentKind.RECORDS_LOST)
     assert start.incident.records == lost
+
+
+@pytest.mark.parametrize("kept_from", [0, 5])
+def test_a_start_time_begins_at_the_first_record_since_or_at_the_end(stage: Stage, kept_from: int) -> None:
+    stage.source.log(SOURCE).delete_before(kept_from)
+    plan = stage.plan()
+
+    def since(at_ms: int, **partition: object) -> int:
+        reset = replace(plan.consumer, offset_reset=OffsetReset.TIME, start_time=StartTime(at_ms))
+        partitions = tuple(replace(each, **partition) for each in plan.partitions)  # type: ignore[arg-type]
+        found = resume(stage, ResumeReason(), replace(plan, consumer=reset, partitions=partitions))
+        return started(found).position
+
+    assert since(0) == kept_from
+    assert since(2**60) == 10
+    assert since(2**60, is_new=True) == kept_from
 
 
 def test_latest_goes_to_the_end_of_a_log_that_ends_before_the_position(stage: Stage) -> None:
