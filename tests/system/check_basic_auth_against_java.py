@@ -53,7 +53,7 @@ REQUESTS: Final = (
     ("GET", "/connectors"),
     ("GET", "/connectors/none"),
     ("POST", "/connectors/none/restart"),
-    ("PUT", "/connectors/none/fence"),
+    ("PUT", "/connectors/none/pause"),
 )
 
 

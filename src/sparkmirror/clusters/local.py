@@ -4,6 +4,7 @@ Brokers end with the process that started them, unless they are to outlive it. T
 lets a later process find them again.
 """
 
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -50,6 +51,7 @@ class LocalCluster:
         self._outlives_us = outlives_us
         self._jvm_options = jvm_options
         self._reserved: list[ReservedPort] = []
+        self._saving = threading.Lock()
         self._brokers = tuple(Broker(i, directory, node) for i, node in enumerate(state.nodes))
 
     @classmethod
@@ -163,9 +165,10 @@ class LocalCluster:
             broker.port, broker.controller_port = (port.number for port in ports)
 
     def _save(self) -> None:
-        nodes = tuple(broker.state for broker in self._brokers)
-        self.state = replace(self.state, nodes=nodes)
-        self.state.save(self.directory)
+        with self._saving:  # brokers may be started by several threads
+            nodes = tuple(broker.state for broker in self._brokers)
+            self.state = replace(self.state, nodes=nodes)
+            self.state.save(self.directory)
 
     def _await(self, started: Sequence[Broker]) -> None:
         """Wait for these, each of which must see every running broker."""
