@@ -648,9 +648,8 @@ def test_missing_acl_is_named(old_side: Side) -> None:
 
     with in_force(old_side.cluster, right("TOPIC", topic, "User:boss", "WRITE")):
         assert refusal(lambda: transactions.add(partitions)) == (
-            "transactional id contract.secret: AddPartitionsToTxn: TOPIC_AUTHORIZATION_FAILED "
-            f"(contract.secret-topic); needs WRITE on topic contract.secret-topic: {add_acl} Write "
-            "--topic contract.secret-topic"
+            "transactional id contract.secret: AddPartitionsToTxn: TOPIC_AUTHORIZATION_FAILED; "
+            f"needs WRITE on topic contract.secret-topic: {add_acl} Write --topic contract.secret-topic"
         )
     named = "TRANSACTIONAL_ID_AUTHORIZATION_FAILED; needs WRITE on transactional id contract.secret: "
     for may, request in (("User:boss", "FindCoordinator"), ("User:*", "InitProducerId")):
