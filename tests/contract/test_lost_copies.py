@@ -19,7 +19,7 @@ from tests.support.connections import connection
 from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
-SYNCS: Final = "mm2-offset-syncs.there.internal"
+SYNCS: Final = "mm2-offset-syncs.lost-there.internal"
 CHECKPOINTS: Final = "cp.checkpoints.internal"
 COPIED, READ = 100, 60
 """Records of the topic, and how many of them the group has read at the source."""
@@ -68,7 +68,7 @@ def test_checkpoints_of_a_lost_log_are_withdrawn_while_its_topic_is_idle(bench: 
     copy = f"cp.{topic}"
     flow = {"topics": topic, "groups": topic, "sync.group.offsets.enabled": "true"}
     flow["sync.group.offsets.interval.seconds"] = "1"
-    with checkpointing(("cp", bench.source), ("there", bench.target), flow):
+    with checkpointing(("lost-cp", bench.source), ("lost-there", bench.target), flow):
         await_value(lambda: checkpoint(bench, topic) == READ, WAIT_S, lambda: "no checkpoint")
         await_value(lambda: written(bench, topic) == READ, WAIT_S, lambda: "no offset is written")
 
@@ -91,7 +91,7 @@ def test_no_offset_is_written_behind_the_end_of_the_log(bench: Bench, topic: str
     append(bench.target, copy, numbered(READ - 1))
     flow = {"topics": topic, "groups": topic, "sync.group.offsets.enabled": "true"}
     flow["sync.group.offsets.interval.seconds"] = "1"
-    with checkpointing(("cp", bench.source), ("there", bench.target), flow) as connector:
+    with checkpointing(("lost-cp", bench.source), ("lost-there", bench.target), flow) as connector:
         await_value(lambda: connector.meter.reading is not None, WAIT_S, lambda: "nothing is read")
         await_value(lambda: connector.groups == (topic,), WAIT_S, lambda: f"{connector.groups}")
         await_value(lambda: connector.looks._translated is not None, WAIT_S, lambda: "nothing is translated")
@@ -102,7 +102,7 @@ def test_no_offset_is_written_behind_the_end_of_the_log(bench: Bench, topic: str
 
 def test_the_checkpoints_topic_is_created_again_with_the_last_checkpoints(bench: Bench, topic: str) -> None:
     with checkpointing(
-        ("cp", bench.source), ("there", bench.target), {"topics": topic, "groups": topic}
+        ("lost-cp", bench.source), ("lost-there", bench.target), {"topics": topic, "groups": topic}
     ) as it:
         await_value(lambda: checkpoint(bench, topic) == READ, WAIT_S, lambda: "no checkpoint")
         delete_topic(bench.target, CHECKPOINTS)
