@@ -29,11 +29,11 @@ from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
 
 TOPIC: Final = "promoted.orders"
-REMOTE: Final = f"old.{TOPIC}"
+REMOTE: Final = f"prior.{TOPIC}"
 PARTITIONS: Final = 4
 WAIT_S: Final = 180.0
 """The mirror starts in 10 s, and on a busy machine in a minute."""
-OWNER: Final = owner_of("mm2-offsets.old.internal", ConnectorName("MirrorSourceConnector"))
+OWNER: Final = owner_of("mm2-offsets.prior.internal", ConnectorName("MirrorSourceConnector"))
 
 
 class Load(threading.Thread):
@@ -74,7 +74,7 @@ def placed(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int 
 
 
 def recorded(target: LocalCluster) -> Promotion | None:
-    return read_promotions(connection(target), Alias("old"), OWNER).get(TOPIC)
+    return read_promotions(connection(target), Alias("prior"), OWNER).get(TOPIC)
 
 
 def kill(mirror: Mirror) -> None:
@@ -87,7 +87,7 @@ def kill(mirror: Mirror) -> None:
 def killed_at(stage: Stage, command: list[str], target: LocalCluster) -> Stage:
     """Kill the command as soon as it has recorded the stage; the stage that is recorded then."""
     seen: set[Stage] = set()
-    tail = TopicTail(connection(target), StateTopic.MIGRATIONS.of(Alias("old")))
+    tail = TopicTail(connection(target), StateTopic.MIGRATIONS.of(Alias("prior")))
 
     def has_come() -> bool:
         parsed = filter(None, map(parse_promotion, tail.poll(0.1)))
@@ -111,13 +111,13 @@ def test_a_promotion_that_is_killed_at_each_stage_ends_with_a_beginning_of_the_s
     source, target = sides
     create_topic(source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     properties = {
-        "clusters": "old, new",
-        "old.bootstrap.servers": source.bootstrap_servers,
-        "new.bootstrap.servers": target.bootstrap_servers,
-        "old->new.enabled": "true",
-        "old->new.topics": r"promoted\..*",
-        "old->new.offsets.preserve": "true",
-        "old->new.offsets.on.mismatch": "continue-translated",
+        "clusters": "prior, next",
+        "prior.bootstrap.servers": source.bootstrap_servers,
+        "next.bootstrap.servers": target.bootstrap_servers,
+        "prior->next.enabled": "true",
+        "prior->next.topics": r"promoted\..*",
+        "prior->next.offsets.preserve": "true",
+        "prior->next.offsets.on.mismatch": "continue-translated",
         "refresh.topics.interval.seconds": "1",
         "tasks.max": "2",
     }
@@ -127,7 +127,7 @@ def test_a_promotion_that_is_killed_at_each_stage_ends_with_a_beginning_of_the_s
             WAIT_S,
             lambda: mirror.log_text()[-2000:],
         )
-        flow = [COMMAND, "promote", str(mirror.file), "old->new", "--execute"]
+        flow = [COMMAND, "promote", str(mirror.file), "prior->next", "--execute"]
         command = [*flow, "--stop-at-now", "--timeout", "100"]
         if killed_at(Stage.STOPPING, command, target) is Stage.STOPPING:
             subprocess.run([*flow, "--roll-back"], check=True, timeout=WAIT_S)
