@@ -19,7 +19,7 @@ from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
 
 TOPIC: Final = "remade.orders"
-REMOTE: Final = f"old.{TOPIC}"
+REMOTE: Final = f"former.{TOPIC}"
 PARTITIONS: Final = 3
 GROUP: Final = "billing"
 READ: Final = 25
@@ -82,13 +82,13 @@ def test_a_topic_is_recreated_beside_a_running_mirror(sides: Sides, tmp_path: Pa
     create_topic(source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     transact(source, range(20))
     properties = {
-        "clusters": "old, new",
-        "old.bootstrap.servers": source.bootstrap_servers,
-        "new.bootstrap.servers": target.bootstrap_servers,
-        "old->new.enabled": "true",
-        "old->new.topics": r"remade\..*",
-        "old->new.consumer.isolation.level": "read_committed",
-        "old->new.sync.group.offsets.enabled": "true",
+        "clusters": "former, later",
+        "former.bootstrap.servers": source.bootstrap_servers,
+        "later.bootstrap.servers": target.bootstrap_servers,
+        "former->later.enabled": "true",
+        "former->later.topics": r"remade\..*",
+        "former->later.consumer.isolation.level": "read_committed",
+        "former->later.sync.group.offsets.enabled": "true",
         "refresh.topics.interval.seconds": "1",
     }
     with running_mirror(tmp_path / "mirror", properties) as mirror:
@@ -97,7 +97,7 @@ def test_a_topic_is_recreated_beside_a_running_mirror(sides: Sides, tmp_path: Pa
         )
         before = consume(target, READ)
         mirror.stop()
-        mirror.configure({**REPLICATION, **properties, "old->new.offsets.preserve": "true"})
+        mirror.configure({**REPLICATION, **properties, "former->later.offsets.preserve": "true"})
         mirror.start()
         command = [COMMAND, "offsets", "preserve", str(mirror.file), TOPIC, "--execute", "--timeout", "180"]
         subprocess.run(command, check=True, timeout=2 * WAIT_S)
