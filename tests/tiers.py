@@ -74,6 +74,7 @@ EXCEPTIONS: Final = {
     "system/check_rest_wait.py": Tier.BENCH,
     # More processes, or more minutes, than others with the same fixtures.
     "contract/test_class_archive.py": Tier.ALL,
+    "contract/test_client_quotas.py": Tier.ALL,
     "contract/test_clusters.py": Tier.ALL,
     "contract/test_far_away.py": Tier.ALL,
     "rest/test_occupying_bodies.py": Tier.ALL,

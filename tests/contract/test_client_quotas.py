@@ -21,6 +21,7 @@ from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, keyed_of
+from tests.support.cluster_pairs import cluster_pair_of
 from tests.support.connections import connection
 
 RATE: Final = 100_000
@@ -33,6 +34,15 @@ WINDOW_S: Final = 11.0
 TIMEOUT_S: Final = 4.0
 """Throttle times are longer than a request may take."""
 BATCHES: Final = {"batch.size": "16000", "linger.ms": "20"}
+
+
+@pytest.fixture(scope="module")
+def real_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+    """Two brokers of their own: a quota of all clients would throttle other tests too."""
+    with cluster_pair_of(1, {}, tmp_path_factory.mktemp("quotas")) as pair:
+        made = Bench(*pair)
+        made.create_state_topics()
+        yield made
 
 
 @pytest.fixture

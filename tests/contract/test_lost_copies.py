@@ -20,7 +20,7 @@ from tests.support.waiting import await_value
 
 WAIT_S: Final = 20.0
 SYNCS: Final = "mm2-offset-syncs.lost-there.internal"
-CHECKPOINTS: Final = "cp.checkpoints.internal"
+CHECKPOINTS: Final = "lost-cp.checkpoints.internal"
 COPIED, READ = 100, 60
 """Records of the topic, and how many of them the group has read at the source."""
 
@@ -29,7 +29,7 @@ COPIED, READ = 100, 60
 def topic(bench: Bench, request: pytest.FixtureRequest) -> str:
     """A topic that was copied, with its sync, and a group in it."""
     name = "lost." + re.sub(r"\W+", "-", request.node.name).strip("-")
-    copy = f"cp.{name}"
+    copy = f"lost-cp.{name}"
     for cluster, created in ((bench.source, name), (bench.target, copy)):
         create_topic(cluster.bootstrap_servers, created)
         append(cluster, created, numbered(COPIED))
@@ -61,11 +61,11 @@ def written(bench: Bench, topic: str) -> int | None:
     with closing(Groups(connection(bench.target))) as groups:
         found = groups.committed([GroupId(topic)])[GroupId(topic)]
     assert isinstance(found, dict)
-    return found[partition][0] if (partition := TopicPartition(f"cp.{topic}", 0)) in found else None
+    return found[partition][0] if (partition := TopicPartition(f"lost-cp.{topic}", 0)) in found else None
 
 
 def test_checkpoints_of_a_lost_log_are_withdrawn_while_its_topic_is_idle(bench: Bench, topic: str) -> None:
-    copy = f"cp.{topic}"
+    copy = f"lost-cp.{topic}"
     flow = {"topics": topic, "groups": topic, "sync.group.offsets.enabled": "true"}
     flow["sync.group.offsets.interval.seconds"] = "1"
     with checkpointing(("lost-cp", bench.source), ("lost-there", bench.target), flow):
@@ -85,7 +85,7 @@ def test_checkpoints_of_a_lost_log_are_withdrawn_while_its_topic_is_idle(bench: 
 
 def test_no_offset_is_written_behind_the_end_of_the_log(bench: Bench, topic: str) -> None:
     """Also after a restart, when only the syncs of the former log are known."""
-    copy = f"cp.{topic}"
+    copy = f"lost-cp.{topic}"
     delete_topic(bench.target, copy)
     create_topic(bench.target.bootstrap_servers, copy)
     append(bench.target, copy, numbered(READ - 1))
