@@ -76,7 +76,9 @@ def test_heartbeats_are_replicated_and_not_copied_back(pair: Mapping[str, LocalC
     """Heartbeats that B->A emits into A are replicated by A->B regardless of its topic filter (KIP-1089)."""
     for (here, there), key in zip(DIRECTIONS, (A_TO_B, B_TO_A), strict=True):
         copied = await_growth(pair[here], f"{there}.heartbeats")
-        assert {copied_key for copied_key, _ in copied} == {key}
+        assert {copied_key for copied_key, _ in copied} & {A_TO_B, B_TO_A} == {
+            key
+        }  # others' mirrors have more
         assert copied == keyed(pair[there], "heartbeats")[: len(copied)]
         back = {f"{here}.{there}.heartbeats", f"{there}.{here}.heartbeats"}
         assert back.isdisjoint(topics(pair[here]))

@@ -69,7 +69,12 @@ def test_mirror_uses_the_documented_plugins(
         )
         create_topic(source_cluster.bootstrap_servers, "boom.plugged", partitions=1)
         mirror.await_log(
-            r"refresh topics failed: touchy:Touchy.should_replicate\('boom.plugged'\) raised ValueError: no"
+            r"boom.plugged can't be mirrored: "
+            r"touchy:Touchy.should_replicate\('boom.plugged'\) raised ValueError: no"
+        )
+        create_topic(source_cluster.bootstrap_servers, "team.plugged.later", partitions=1)
+        await_value(
+            lambda: "team.plugged.later--plug" in topics(target_cluster), ARRIVES_WITHIN_S, mirror.log_text
         )
         append(source_cluster, "team.plugged", numbered(3))
         await_caught_up(source_cluster, target_cluster, "plug", ["team.plugged"])
@@ -87,6 +92,7 @@ def test_mirror_uses_the_documented_plugins(
             "in plug.checkpoints.internal 1",
             "in team.plugged--plug 2",
             "in team.plugged.late--plug 1",
+            "in team.plugged.later--plug 1",
             "plug mm2-offset-syncs.in.internal 1",
         ]
     )
