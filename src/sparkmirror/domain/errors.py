@@ -11,6 +11,7 @@ SparkmirrorError
 ├── PluginError              a plug-in raised, or returned an invalid value
 ├── SupersededError          another process copies the flow now
 ├── SameClusterError         source and target of a flow are one cluster
+├── FlowError                a flow can't run in this process, for the reason that it holds
 └── KafkaError               an error code of a broker, or a failed connection
     ├── RetriableError       a retry can help (leader moved, time-out, …)
     │   ├── DisconnectedError    the connection broke or could not be made
@@ -32,6 +33,8 @@ class SparkmirrorError(Exception):
     """Root of every error that this package raises on purpose."""
 
     retriable: ClassVar[bool] = False
+    restart_helps: bool = True
+    """Whether the same start may succeed later, with no setting changed."""
     code: int = 0
     """Kafka's error code, 0 if there is none."""
 
@@ -41,6 +44,8 @@ class ConfigError(SparkmirrorError):
 
     `value` is what may be shown: None when there is none, `[hidden]` for a secret.
     """
+
+    restart_helps = False
 
     def __init__(self, key: str, value: object, reason: str) -> None:
         self.key = key
@@ -93,9 +98,21 @@ class PluginError(SparkmirrorError):
 class SupersededError(SparkmirrorError):
     """Another process has announced a copy job of the flow since; the message names that process."""
 
+    restart_helps = False
+
 
 class SameClusterError(SparkmirrorError):
     """Two aliases of a flow lead to one cluster, whose topics would be mirrored into it again and again."""
+
+    restart_helps = False
+
+
+class FlowError(SparkmirrorError):
+    """A flow can't run in this process; the message names the flow and the reason."""
+
+    def __init__(self, flow: object, reason: SparkmirrorError) -> None:
+        super().__init__(f"{flow}: {reason}")
+        self.restart_helps = reason.restart_helps
 
 
 class KafkaError(SparkmirrorError):

@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
-from sparkmirror.domain.errors import KafkaError, SparkmirrorError, SupersededError
+from sparkmirror.domain.errors import FlowError, KafkaError, SparkmirrorError, SupersededError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.leader_election import GroupOptions
 from sparkmirror.kafka.groups.membership_requests import GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL
@@ -164,7 +164,7 @@ class ElectedFlow:
         if isinstance(failure, SupersededError) and self.group.failure is None:
             self._has_lost, self._is_unelected = True, False
         elif failure is not None:
-            raise SparkmirrorError(f"{self.of.flow}: {failure}") from failure
+            raise FlowError(self.of.flow, failure) from failure
 
     def _leads(self, now: float) -> bool:
         failure = self.group.failure
@@ -189,7 +189,7 @@ class ElectedFlow:
     def _leads_without(self, failure: SparkmirrorError) -> bool:
         """The group has refused this process for good."""
         if self._is_shared or _is_held(failure):
-            raise SparkmirrorError(f"{self.of.flow}: {failure}") from failure
+            raise FlowError(self.of.flow, failure) from failure
         if not self._is_unelected:
             level = logging.INFO if self.of.source is None else logging.WARNING
             self._log.log(level, "%s; runs without election: %s", failure, _NO_STANDBY)

@@ -11,7 +11,7 @@ from sparkmirror.cli.http_server import address, serve_metrics, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
-from sparkmirror.domain.errors import ConfigError, SameClusterError, SparkmirrorError, SupersededError
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
@@ -24,8 +24,6 @@ _log = logging.getLogger("sparkmirror.run")
 
 _START_FAILED = 3
 _FAILED = 2
-_REFUSALS = (ConfigError, SameClusterError, SupersededError)
-"""What restarting does not help: also found while the mirror starts."""
 
 _EXAMPLES = """\
 example mm2.properties:
@@ -131,8 +129,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SparkmirrorError as error:
         _log.error("%s", error)
         mirror.close()
-        is_refusal = isinstance(error, _REFUSALS) or isinstance(error.__cause__, _REFUSALS)
-        return _FAILED if is_refusal else _START_FAILED
+        return _START_FAILED if error.restart_helps else _FAILED
     try:
         mirror.wait(lambda: _each_second(mirror, file, start))
     except SparkmirrorError as error:
