@@ -6,6 +6,7 @@ OBJECTIVE: Final = 0.999
 FRESH_S: Final = 60
 """The objective: so many of the partitions, over 30 days, are at most this old on the target."""
 COMPARED_AGO_S: Final = 3 * 86_400
+BUDGET: Final = "MirrorFreshnessBudget"
 
 
 class Alert(NamedTuple):
@@ -19,6 +20,11 @@ class Alert(NamedTuple):
     means: str
     look: str
     do: str
+
+    @property
+    def section(self) -> str:
+        """The heading of its runbook, which alerts of several windows share."""
+        return BUDGET if self.name.startswith(BUDGET) else self.name
 
 
 _FLOW: Final = "{{ $labels.source }}->{{ $labels.target }}"
@@ -256,9 +262,10 @@ BURNS: Final = (
 
 
 def burn_alerts() -> list[Alert]:
+    rates = ", ".join(f"{burn.times:g} times in {burn.long}" for burn in BURNS)
     return [
         Alert(
-            f"MirrorFreshnessBudget{burn.long}",
+            f"{BUDGET}{burn.long}",
             " and ".join(
                 f"{STALE_RATIO}_avg_{window} > {burn.times * (1 - OBJECTIVE):.6g}"
                 for window in (burn.long, burn.short)
@@ -266,8 +273,7 @@ def burn_alerts() -> list[Alert]:
             burn.lasting,
             burn.severity,
             f"{_FLOW}: the error budget burns {burn.times:g} times too quickly",
-            f"The objective is that {OBJECTIVE:.1%} of the partitions, over 30 days, are at most {FRESH_S} s behind. In the last {burn.long} the error budget was used up more than "
-            f"{burn.times:g} times as fast as that allows.",
+            f"The objective is that {OBJECTIVE:.1%} of the partitions, over 30 days, are at most {FRESH_S} s behind. The error budget was used up faster than that allows: {rates}.",
             f"`{STALE_RATIO}` shows how many partitions are behind now.",
             "Follow the runbook of the other alert that fires; if none does, see [MirrorFallingBehind](#mirrorfallingbehind).",
         )

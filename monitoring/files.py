@@ -50,13 +50,13 @@ def _rule(alert: Alert) -> dict[str, Any]:
         "expr": alert.expr,
         "for": alert.lasting,
         "labels": {"severity": alert.severity},
-        "annotations": {"summary": alert.summary, "runbook": f"{RUNBOOKS}#{alert.name.lower()}"},
+        "annotations": {"summary": alert.summary, "runbook": f"{RUNBOOKS}#{alert.section.lower()}"},
     }
 
 
 def _runbooks() -> str:
     sections = [
-        f"## {alert.name}\n\n{alert.means}\n\n**Look at.** {alert.look}\n\n**Do.** {alert.do}\n"
+        f"## {alert.section}\n\n{alert.means}\n\n**Look at.** {alert.look}\n\n**Do.** {alert.do}\n"
         for alert in every_alert()
     ]
-    return "\n".join((_HEAD, *sections))
+    return "\n".join((_HEAD, *dict.fromkeys(sections)))

@@ -1,4 +1,4 @@
-"""A flow to a broker before Kafka 2.8 asks for IDEMPOTENT_WRITE, which docs/security.md lists for it.
+"""A flow to a broker before Kafka 2.8 asks for IDEMPOTENT_WRITE, which docs/rights.md lists for it.
 
 No part of `make test`: the release is 60 MB from Maven Central, once, and the check takes a minute.
 `OLD_BROKERS=1 python -m pytest tests/old_brokers/check_rights_on_old_brokers.py`.

@@ -1,4 +1,4 @@
-"""Lists the rights that a mirror needs, and renders them as the section "Least rights" of docs/security.md.
+"""Lists the rights that a mirror needs, and renders them in docs/rights.md.
 
 `python -m tests.support.rights_page` writes it. A test gives a real mirror exactly these.
 """
@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.rights import CLUSTER_NAME, Need, Right, grant_command
 
-PAGE: Final = Path(__file__).parents[2] / "docs" / "security.md"
+PAGE: Final = Path(__file__).parents[2] / "docs" / "rights.md"
 BEGIN: Final = "<!-- least rights: begin -->"
 END: Final = "<!-- least rights: end -->"
 

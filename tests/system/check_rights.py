@@ -1,4 +1,4 @@
-"""Takes each right of docs/security.md from a mirror that has all others, and awaits its kafka-acls.sh line.
+"""Takes each right of docs/rights.md from a mirror that has all others, and awaits its kafka-acls.sh line.
 
 `sparkmirror plan` says it before anything runs, or the log of `sparkmirror run`. Not part of
 `make test`, since a right may take a mirror of its own: `python -m pytest tests/system/check_rights.py`.

@@ -1,6 +1,6 @@
 """Runs commands that move a flow with the rights of the flow only, and grants what they ask for.
 
-They must ask for each right that docs/security.md lists for them, and for nothing else, and do their work
+They must ask for each right that docs/rights.md lists for them, and for nothing else, and do their work
 once they have them. No part of `make test`: some minutes by
 `python -m pytest tests/system/check_rights_of_commands.py`.
 """

@@ -1,6 +1,6 @@
 """Starts a flow in each mode with the rights of an ordinary flow only, and grants what its log asks for.
 
-It must ask for each right that docs/security.md lists for the mode, and for nothing else, and do its work
+It must ask for each right that docs/rights.md lists for the mode, and for nothing else, and do its work
 once it has them. No part of `make test`: some minutes by
 `python -m pytest tests/system/check_rights_of_modes.py`.
 """

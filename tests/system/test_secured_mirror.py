@@ -61,7 +61,7 @@ def known_by_jks(broker: SecuredBroker, folder: Path) -> dict[str, str]:
 
 
 def allow(broker: SecuredBroker, principal: str, side: Side) -> None:
-    """What docs/security.md lists for one principal, and nothing else."""
+    """What docs/rights.md lists for one principal, and nothing else."""
     modes = Mode.DEFAULT, Mode.GROUPS
     listed = [grant for grant in grants("near", "far") if grant.side is side and grant.mode in modes]
     bindings = [binding(right, principal) for grant in listed for right in grant.rights]

@@ -48,5 +48,5 @@ def test_recorded_names_that_are_asked_for_are_recorded() -> None:
 def test_alerts_have_runbooks_and_runbooks_link_to_runbooks() -> None:
     text = (ROOT / RUNBOOKS).read_text(encoding="utf-8")
     sections = {line.removeprefix("## ").lower() for line in text.splitlines() if line.startswith("## ")}
-    assert sections == {alert.name.lower() for alert in every_alert()}
+    assert sections == {alert.section.lower() for alert in every_alert()}
     assert set(re.findall(r"\(#([a-z0-9]+)\)", text)) <= sections

@@ -1,4 +1,4 @@
-"""The rights that docs/security.md lists are those of the code's own topics."""
+"""The rights that docs/rights.md lists are those of the code's own topics."""
 
 import json
 import re
