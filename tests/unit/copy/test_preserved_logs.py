@@ -219,3 +219,24 @@ def test_a_topic_that_is_recreated_for_a_gap_begins_behind_it(
     assert partition.stage.target.log(TARGET).start == 10 + LONG_GAP
     assert_same(partition)
     assert copy_of(task).error is None
+
+
+@pytest.mark.parametrize("held", [1, 20])
+def test_a_beginning_that_followers_lack_is_not_filled_again(partition: OnePartition, held: int) -> None:
+    """Its leader may have forgotten the filler's producer, whose records are as old as can be."""
+    partition.source.begin_at(held)
+    partition.target.hold()
+    first = partition.start()
+    partition.run_until_written(held)
+    partition.target.producers.reload(partition.stage.target.now_ms())
+    first.kill()
+    task = partition.start()
+    partition.run_for(QUIET_S)
+    assert partition.target.end == held
+    assert "not replicated: waiting for the followers" in str(copy_of(task).error)
+    partition.target.release()
+    partition.stage.target.changed()
+    partition.write(range(10))
+    partition.run_until_stored(held + 9)
+    assert_same(partition)
+    assert not copy_of(task).incidents

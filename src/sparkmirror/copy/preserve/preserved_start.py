@@ -1,7 +1,9 @@
 """Brings fresh logs to the offset where their source begins: filler, then DeleteRecords.
 
 All partitions are filled side by side, a batch each at a time. A log that is filled in part goes on where it
-ends. Two attempts that fill one log write the same numbers, and the broker keeps one of each.
+ends, and not before its followers have what its leader has. Two attempts that fill one log write the same
+numbers, and the broker keeps one of each, as long as it knows the producer: filler is as old as can be, so a
+leader forgets it when it looks for expired producers.
 """
 
 import logging
@@ -15,13 +17,14 @@ from sparkmirror.batches.filler import FILLER_RECORDS_MAX, filler_batch, is_fill
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import TaskPlan
-from sparkmirror.copy.preserve.preserved_tail import Bounds
-from sparkmirror.domain.client_settings import ProducerSettings
+from sparkmirror.copy.preserve.preserved_tail import Bounds, unreplicated
+from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.preserving import FILLER_BYTES
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.data.log_starts import move_log_starts
+from sparkmirror.kafka.data.partition_offsets import LATEST, offsets_by
 from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.data.single_batches import produce_batches
 from sparkmirror.kafka.net.transport import network_of
@@ -84,9 +87,9 @@ class PreservedStarts:
         """
         network = network_of(self.producer.connection)
         began = network.time()
-        errors: dict[TopicPartition, SparkmirrorError | None] = {}
         left = {partition: _Filling(each, each.at) for partition, each in beginnings.items()}
         with closing(Cluster(self.producer.connection)) as cluster:
+            errors = self._hindrances(cluster, beginnings)
             while due := {at: each for at, each in left.items() if at not in errors}:
                 if self.ended.is_set():
                     return {**errors, **{at: _waiting(at, each) for at, each in due.items()}}
@@ -108,6 +111,14 @@ class PreservedStarts:
             at: _unmoved(at, starts[at], found) if isinstance(found, SparkmirrorError) else None
             for at, found in moved.items()
         }
+
+    def _hindrances(
+        self, cluster: Cluster, beginnings: Mapping[TopicPartition, Beginning]
+    ) -> dict[TopicPartition, SparkmirrorError | None]:
+        settings = ConsumerSettings(self.producer.connection)
+        ends = offsets_by(cluster, settings, beginnings, LATEST, unreplicated=True)
+        found = {at: unreplicated(at, each.at, ends[at]) for at, each in beginnings.items()}
+        return {at: error for at, error in found.items() if error is not None}
 
     def _fill_on(
         self, cluster: Cluster, due: Mapping[TopicPartition, _Filling]

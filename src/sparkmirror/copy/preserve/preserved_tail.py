@@ -177,10 +177,18 @@ def _state_of(
     leader_end: int | SparkmirrorError,
 ) -> ProducerState | SparkmirrorError:
     """The state that the leader remembers, if it is about this end."""
-    if isinstance(leader_end, SparkmirrorError):
-        return leader_end
-    if leader_end != end:
-        text = f"{partition}: offsets from {end} on are not replicated: waiting for the followers"
-        return RetriableError(text)
+    if (hindrance := unreplicated(partition, end, leader_end)) is not None:
+        return hindrance
     following = (known.last_sequence + 1) % SEQUENCE_MODULUS
     return ProducerState(ProducerId(own.id, known.epoch), following, end)
+
+
+def unreplicated(
+    partition: TopicPartition, end: int, leader_end: int | SparkmirrorError
+) -> SparkmirrorError | None:
+    """Why nothing can be written at this end yet: the leader may have more than its followers."""
+    if isinstance(leader_end, SparkmirrorError):
+        return leader_end
+    if leader_end == end:
+        return None
+    return RetriableError(f"{partition}: offsets from {end} on are not replicated: waiting for the followers")
