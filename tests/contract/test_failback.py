@@ -12,7 +12,7 @@ import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.cli.commands.migrate.command import choose_flow
+from sparkmirror.cli.commands.migrate.execution import choose_flow
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.clusters import LocalCluster

@@ -16,7 +16,7 @@ import pytest
 from sparkmirror.batches.filler import filler_batch
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
-from sparkmirror.cli.commands.migrate.command import choose_flow
+from sparkmirror.cli.commands.migrate.execution import choose_flow
 from sparkmirror.cli.main import main
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows

@@ -11,7 +11,7 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
-from sparkmirror.cli.commands.migrate.command import choose_flow
+from sparkmirror.cli.commands.migrate.execution import choose_flow
 from sparkmirror.cli.main import main
 from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.domain.errors import KafkaError

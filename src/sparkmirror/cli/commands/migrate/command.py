@@ -1,18 +1,17 @@
-"""Defines `sparkmirror migrate`: the arguments of `consumers` and `producers`, and the flow they name."""
+"""Defines `sparkmirror migrate`: `consumers` and `producers`."""
 
 import argparse
-from contextlib import closing
-from pathlib import Path
 
-from sparkmirror.cli.arguments import not_empty, positive
-from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
+from sparkmirror.cli.arguments import not_empty
+from sparkmirror.cli.commands.migrate.execution import MigrationKind, NotPossibleError, run_on_flow
+from sparkmirror.cli.commands.migrate.options import (
+    add_file,
+    add_flow_option,
+    add_still_for,
+    add_timeout_and_output,
+)
 from sparkmirror.cli.commands.migrate.report import drain_rows, move_rows, rollback_rows
-from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.mirroring_flows import mirroring_flows
-from sparkmirror.cli.reachability import silent_clusters
-from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Flow, GroupId
+from sparkmirror.domain.ids import GroupId
 from sparkmirror.migrate.moves.consumers import ConsumerMigration
 from sparkmirror.migrate.moves.group_move_steps import GroupMove, GroupRollback
 from sparkmirror.migrate.moves.producers import ProducerMigration
@@ -119,110 +118,50 @@ def _add_producers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mirror's mm2.properties")
-    parser.add_argument("--flow", metavar="SOURCE->TARGET", help="a flow of the file, if it has several")
+    add_file(parser)
+    add_flow_option(parser)
     parser.add_argument("--dry-run", action="store_true", help="show the plan, change nothing")
     parser.add_argument("--yes", action="store_true", help="start without asking for confirmation")
-    add_timeout(parser)
-    add_output(parser)
-
-
-def add_still_for(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--still-for",
-        type=positive,
-        default=10,
-        metavar="SECONDS",
-        help="how long end offsets must not change until the producers count as stopped (%(default)s)",
-    )
-
-
-def add_timeout(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--timeout",
-        type=positive,
-        default=300,
-        metavar="SECONDS",
-        help="for all the waiting together (%(default)s)",
-    )
-
-
-def add_topics_and_execute(parser: argparse.ArgumentParser, topics: str) -> None:
-    """`topics` says which those are."""
-    parser.add_argument("--topics", action="append", type=not_empty, metavar="REGEX", help=topics)
-    add_execute(parser)
-
-
-def add_execute(parser: argparse.ArgumentParser) -> None:
-    """Add `--execute` to a command that only plans without it, and asks nothing with it."""
-    parser.add_argument("--execute", dest="dry_run", action="store_false", help="carry the plan out")
-    parser.set_defaults(yes=True)
-
-
-def add_output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "-o", "--output", choices=("text", "json"), default="text", help="the result's form (text)"
-    )
-
-
-def choose_flow(file: Path, wanted: str | None) -> FlowAccess:
-    """The only flow of a file that mirrors topics, or the one that is named. Raises SparkmirrorError."""
-    flows = read_mirror_maker_file(file).flows
-    found = mirroring_flows(file, flows, None if wanted is None else [wanted])
-    if len(found) > 1:
-        names = ", ".join(flow.name for flow in found)
-        raise SparkmirrorError(f"{file} has several flows ({names}): name one with --flow")
-    return FlowAccess.of(found[0].settings, found[0].connector)
+    add_timeout_and_output(parser)
 
 
 def _run_consumers(arguments: argparse.Namespace) -> int:
-    try:
-        access = choose_flow(arguments.file, arguments.flow)
-    except SparkmirrorError as error:
-        return fail(arguments, error, CANNOT_TELL)
-    flow, checkpoint = access.flow, access.checkpoint
-    if checkpoint is None:
-        why = f"{flow} emits no checkpoints or no offset syncs: its groups' offsets can't be translated"
-        return fail(arguments, why, NOT_FINE)
-    groups = list(dict.fromkeys(map(GroupId, arguments.groups)))
-    if (unreachable := silent(access)) is not None:
-        return fail(arguments, unreachable, CANNOT_TELL)
-    try:
-        migration = ConsumerMigration(access, checkpoint, leave_untranslated=arguments.leave_untranslated)
-        with closing(migration):
-            if arguments.roll_back:
-                return carry_out(arguments, _rollback(flow, migration, groups))
-            return carry_out(arguments, _move(flow, migration, groups))
-    except SparkmirrorError as error:
-        return fail(arguments, error, NOT_FINE)
+    return run_on_flow(arguments, _rollback if arguments.roll_back else _move)
 
 
-def silent(access: FlowAccess, *, with_source: bool = True) -> str | None:
-    """The clusters that do not answer; None when all do."""
-    asked = [access.source_admin, access.target_admin] if with_source else [access.target_admin]
-    return "; ".join(silent_clusters(asked).values()) or None
+def _migration(arguments: argparse.Namespace, access: FlowAccess) -> tuple[ConsumerMigration, list[GroupId]]:
+    if access.checkpoint is None:
+        raise NotPossibleError(
+            f"{access.flow} emits no checkpoints or no offset syncs: its groups' offsets can't be translated"
+        )
+    migration = ConsumerMigration(access, access.checkpoint, leave_untranslated=arguments.leave_untranslated)
+    return migration, list(dict.fromkeys(map(GroupId, arguments.groups)))
 
 
-def _move(flow: Flow, migration: ConsumerMigration, groups: list[GroupId]) -> MigrationKind[GroupMove]:
+def _move(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[GroupMove]:
+    flow = access.flow
+    migration, groups = _migration(arguments, access)
     return MigrationKind(
-        flow=flow,
+        access=access,
         title=f"{flow}: move consumers to {flow.target}",
         survey=lambda: migration.survey(groups),
         apply=migration.write,
+        close=migration.close,
         name=lambda move: f"group {move.group}",
         rows=move_rows,
         done=f"Done. The consumers can be started on {flow.target}; --roll-back undoes it.",
     )
 
 
-def _rollback(
-    flow: Flow, migration: ConsumerMigration, groups: list[GroupId]
-) -> MigrationKind[GroupRollback]:
+def _rollback(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[GroupRollback]:
+    flow = access.flow
+    migration, groups = _migration(arguments, access)
     return MigrationKind(
-        flow=flow,
+        access=access,
         title=f"{flow}: undo what was written for these groups on {flow.target}",
         survey=lambda: migration.survey_rollback(groups),
         apply=migration.restore,
+        close=migration.close,
         name=lambda rollback: f"group {rollback.group}",
         rows=rollback_rows,
         done=f"Done. The consumers can be started on {flow.source}; nothing has changed there.",
@@ -230,28 +169,20 @@ def _rollback(
 
 
 def _run_producers(arguments: argparse.Namespace) -> int:
-    try:
-        access = choose_flow(arguments.file, arguments.flow)
-        topics = compile_list(arguments.topics, "--topic")
-    except SparkmirrorError as error:
-        return fail(arguments, error, CANNOT_TELL)
-    if (unreachable := silent(access)) is not None:
-        return fail(arguments, unreachable, CANNOT_TELL)
-    try:
-        migration = ProducerMigration(access, topics.fullmatch, arguments.still_for, arguments.topics)
-        with closing(migration):
-            return carry_out(arguments, _drain(access.flow, migration, arguments.topics))
-    except SparkmirrorError as error:
-        return fail(arguments, error, NOT_FINE)
+    return run_on_flow(arguments, _drain)
 
 
-def _drain(flow: Flow, migration: ProducerMigration, topics: list[str]) -> MigrationKind[TopicsDrain]:
+def _drain(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[TopicsDrain]:
+    flow = access.flow
+    topics = compile_list(arguments.topics, "--topic")
+    migration = ProducerMigration(access, topics.fullmatch, arguments.still_for, arguments.topics)
     return MigrationKind(
-        flow=flow,
+        access=access,
         title=f"{flow}: move producers to {flow.target}",
         survey=lambda: [migration.survey()],
         apply=lambda _: {},
-        name=lambda _: f"topics {', '.join(topics)}",
+        close=migration.close,
+        name=lambda _: f"topics {', '.join(arguments.topics)}",
         rows=drain_rows,
         done=f"Done. The producers can be started on {flow.target}.",
     )

@@ -1,22 +1,28 @@
-"""Carries a migration out on the command line: shows the plan, asks, reports progress and the result."""
+"""Runs a command that moves something on a flow: reads the file, shows the plan, asks, reports the result."""
 
 import argparse
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from pathlib import Path
+from typing import Any, Generic, TypeVar
 
 from rich.console import Console
 
 from sparkmirror.cli.commands.migrate.report import Reported, Row, table_lines, to_json
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
+from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.cli.mirroring_flows import mirroring_flows
+from sparkmirror.cli.reachability import silent_clusters
 from sparkmirror.cli.terminal import StatusLines, confirmed
-from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.printable import printable
 from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import Step, StepState, are_done
+from sparkmirror.status.flow_access import FlowAccess
 
 _INTERRUPTED = 130
 _PLAIN_EVERY_S = 30.0
@@ -35,15 +41,20 @@ NamedSteps = Sequence[tuple[str, Sequence[Step]]]
 
 @dataclass(frozen=True, slots=True)
 class MigrationKind(Generic[M]):
-    """Consumers, a roll-back or producers: its texts, actions and tables. `done` is printed at the end."""
+    """One use of a command: its texts, actions and tables. `done` is printed at the end.
 
-    flow: Flow
+    Without `asks_source`, only the target must answer.
+    """
+
+    access: FlowAccess
     title: str
     survey: Callable[[], Sequence[M]]
     apply: Callable[[M], Mapping[TopicPartition, KafkaError]]
     name: Callable[[M], str]
     rows: Callable[[M], Sequence[Row]]
     done: str
+    close: Callable[[], None] = lambda: None
+    asks_source: bool = True
 
     def named_steps(self, migrations: Sequence[M]) -> NamedSteps:
         return [(self.name(each), each.steps()) for each in migrations]
@@ -51,8 +62,45 @@ class MigrationKind(Generic[M]):
     def reported(self, migration: M, failure: str | None = None) -> Reported:
         return Reported(self.name(migration), migration.steps(), self.rows(migration), failure)
 
+    def unreachable(self) -> str | None:
+        """The clusters that do not answer; None when all do."""
+        access = self.access
+        asked = [access.source_admin, access.target_admin] if self.asks_source else [access.target_admin]
+        return "; ".join(silent_clusters(asked).values()) or None
 
-def carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
+
+class NotPossibleError(SparkmirrorError):
+    """The flow, as it is configured, can't do what is asked."""
+
+
+def run_on_flow(
+    arguments: argparse.Namespace, kind_of: Callable[[argparse.Namespace, FlowAccess], MigrationKind[Any]]
+) -> int:
+    """Run what `kind_of` makes of the flow that the arguments name. The exit code."""
+    try:
+        kind = kind_of(arguments, choose_flow(arguments.file, arguments.flow))
+    except SparkmirrorError as error:
+        return fail(arguments, error, NOT_FINE if isinstance(error, NotPossibleError) else CANNOT_TELL)
+    with closing(kind):
+        if (unreachable := kind.unreachable()) is not None:
+            return fail(arguments, unreachable, CANNOT_TELL)
+        try:
+            return _carry_out(arguments, kind)
+        except SparkmirrorError as error:
+            return fail(arguments, error, NOT_FINE)
+
+
+def choose_flow(file: Path, wanted: str | None) -> FlowAccess:
+    """The only flow of a file that mirrors topics, or the one that is named. Raises SparkmirrorError."""
+    flows = read_mirror_maker_file(file).flows
+    found = mirroring_flows(file, flows, None if wanted is None else [wanted])
+    if len(found) > 1:
+        names = ", ".join(flow.name for flow in found)
+        raise SparkmirrorError(f"{file} has several flows ({names}): name one with --flow")
+    return FlowAccess.of(found[0].settings, found[0].connector)
+
+
+def _carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
     """The exit code. Raises KafkaError when a cluster does not answer."""
     progress = StepProgress(StatusLines(Console(stderr=True), plain_every_s=_PLAIN_EVERY_S))
     run = MigrationRun(
@@ -132,7 +180,7 @@ def _show_plan(arguments: argparse.Namespace, kind: MigrationKind[M], found: Seq
     reported = [kind.reported(each) for each in found]
     if arguments.output == "text":
         sys.stdout.write("\n".join(plan_lines(kind.title, kind.named_steps(found))) + "\n\n")
-    _print(arguments, kind.flow, reported)
+    _print(arguments, kind.access.flow, reported)
     steps = [step for each in reported for step in each.steps]
     return NOT_FINE if any(step.state is StepState.IMPOSSIBLE for step in steps) else FINE
 
@@ -141,7 +189,7 @@ def _report(
     arguments: argparse.Namespace, kind: MigrationKind[M], results: Sequence[MigrationResult[M]]
 ) -> int:
     reported = [kind.reported(each.found, each.failure) for each in results]
-    _print(arguments, kind.flow, reported)
+    _print(arguments, kind.access.flow, reported)
     failed = [each for each in reported if each.failure is not None]
     for each in failed:
         fail(arguments, f"{each.name}: {each.failure}", NOT_FINE)

@@ -4,16 +4,14 @@ import argparse
 from pathlib import Path
 
 from sparkmirror.cli.arguments import not_empty
-from sparkmirror.cli.commands.migrate.command import (
-    add_output,
+from sparkmirror.cli.commands.migrate.execution import MigrationKind, choose_flow, run_on_flow
+from sparkmirror.cli.commands.migrate.options import (
+    add_execute,
+    add_file,
     add_still_for,
-    add_timeout,
-    add_topics_and_execute,
-    choose_flow,
-    silent,
+    add_timeout_and_output,
+    add_topics,
 )
-from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
-from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.migrate.promote.failback import Losses, TopicFailback
@@ -45,11 +43,10 @@ An interrupted run can be repeated: it finds what is done already, and continues
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser("failback", description=_HELP)
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties with both flows")
+    add_file(parser, "the mm2.properties with both flows")
     parser.add_argument("flow", metavar="SOURCE->TARGET", help="the flow that was promoted")
-    add_topics_and_execute(
-        parser, "whole names of topics on the flow's source; may be repeated (all that are promoted)"
-    )
+    add_topics(parser, "whole names of topics on the flow's source; may be repeated (all that are promoted)")
+    add_execute(parser)
     parser.add_argument(
         "--keep-aside",
         type=not_empty,
@@ -64,32 +61,54 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "are recreated",
     )
     add_still_for(parser)
-    add_timeout(parser)
     parser.add_argument("--roll-back", action="store_true", help="stop the opposite flow for these topics")
-    add_output(parser)
+    add_timeout_and_output(parser)
     parser.set_defaults(run=run, prog=parser.prog)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    patterns = arguments.topics or [".*"]
+    return run_on_flow(arguments, _rollback if arguments.roll_back else _failback)
+
+
+def _failback(arguments: argparse.Namespace, promoted: FlowAccess) -> MigrationKind[TopicsFailback]:
+    failback = _of(arguments, promoted)
+    flow = failback.opposite.flow
+    return MigrationKind(
+        access=failback.opposite,
+        title=f"{flow}: let {flow.target} follow {flow.source}",
+        survey=lambda: [failback.survey()],
+        apply=failback.apply,
+        name=lambda _: f"topics {', '.join(failback.wanted.patterns)}",
+        rows=rows_of,
+        done=f"Done. {flow} copies these topics, where it runs; producers stay on {flow.source}. sparkmirror "
+        f"promote FILE '{flow}' makes {flow.target} the original again.",
+    )
+
+
+def _rollback(arguments: argparse.Namespace, promoted: FlowAccess) -> MigrationKind[FailbackRollback]:
+    failback = _of(arguments, promoted)
+    flow = failback.opposite.flow
+    return MigrationKind(
+        access=failback.opposite,
+        title=f"{flow}: stop what a failback has begun",
+        survey=lambda: [failback.survey_rollback()],
+        apply=failback.undo,
+        name=lambda _: f"topics {', '.join(failback.wanted.patterns)}",
+        rows=lambda _: [],
+        done=f"Done. {flow} does not copy these topics any more; their original is on {flow.source}.",
+    )
+
+
+def _of(arguments: argparse.Namespace, promoted: FlowAccess) -> TopicFailback:
     if arguments.keep_aside is not None and not arguments.delete:
-        return fail(arguments, "--keep-aside needs --delete, for which records are kept", CANNOT_TELL)
-    try:
-        promoted = choose_flow(arguments.file, arguments.flow)
-        opposite = _opposite(arguments.file, promoted.flow)
-        wanted = Wanted.of(patterns, "--topics")
-    except SparkmirrorError as error:
-        return fail(arguments, error, CANNOT_TELL)
-    if (unreachable := silent(opposite)) is not None:
-        return fail(arguments, unreachable, CANNOT_TELL)
-    losses = Losses(deletes=arguments.delete, aside=arguments.keep_aside)
-    failback = TopicFailback(promoted, opposite, wanted, arguments.still_for, losses)
-    try:
-        if arguments.roll_back:
-            return carry_out(arguments, _rollback(opposite.flow, failback, patterns))
-        return carry_out(arguments, _failback(opposite.flow, failback, patterns))
-    except SparkmirrorError as error:
-        return fail(arguments, error, NOT_FINE)
+        raise SparkmirrorError("--keep-aside needs --delete, for which records are kept")
+    return TopicFailback(
+        promoted,
+        _opposite(arguments.file, promoted.flow),
+        Wanted.of(arguments.topics or [".*"], "--topics"),
+        arguments.still_for,
+        Losses(deletes=arguments.delete, aside=arguments.keep_aside),
+    )
 
 
 def _opposite(file: Path, promoted: Flow) -> FlowAccess:
@@ -101,28 +120,3 @@ def _opposite(file: Path, promoted: Flow) -> FlowAccess:
             f"{error}. Add {name}.enabled=true, {name}.topics and {name}.offsets.preserve=true: that flow "
             f"brings {promoted.source} what was written on {promoted.target}"
         ) from error
-
-
-def _failback(flow: Flow, failback: TopicFailback, patterns: list[str]) -> MigrationKind[TopicsFailback]:
-    return MigrationKind(
-        flow=flow,
-        title=f"{flow}: let {flow.target} follow {flow.source}",
-        survey=lambda: [failback.survey()],
-        apply=failback.apply,
-        name=lambda _: f"topics {', '.join(patterns)}",
-        rows=rows_of,
-        done=f"Done. {flow} copies these topics, where it runs; producers stay on {flow.source}. sparkmirror "
-        f"promote FILE '{flow}' makes {flow.target} the original again.",
-    )
-
-
-def _rollback(flow: Flow, failback: TopicFailback, patterns: list[str]) -> MigrationKind[FailbackRollback]:
-    return MigrationKind(
-        flow=flow,
-        title=f"{flow}: stop what a failback has begun",
-        survey=lambda: [failback.survey_rollback()],
-        apply=failback.undo,
-        name=lambda _: f"topics {', '.join(patterns)}",
-        rows=lambda _: [],
-        done=f"Done. {flow} does not copy these topics any more; their original is on {flow.source}.",
-    )

@@ -1,18 +1,19 @@
 """Defines `sparkmirror offsets preserve`: topics that are mirrored already get their source's offsets."""
 
 import argparse
-from contextlib import closing
-from pathlib import Path
 
 from sparkmirror.cli.arguments import not_empty
-from sparkmirror.cli.commands.migrate.command import add_execute, add_output, add_timeout, choose_flow, silent
-from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
-from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
-from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Flow
+from sparkmirror.cli.commands.migrate.execution import MigrationKind, run_on_flow
+from sparkmirror.cli.commands.migrate.options import (
+    add_execute,
+    add_file,
+    add_flow_option,
+    add_timeout_and_output,
+)
 from sparkmirror.migrate.promote.promotion import Wanted
 from sparkmirror.migrate.remake.remake import Accepted, TopicRemaking
 from sparkmirror.migrate.remake.remake_steps import TopicRemake, rows_of
+from sparkmirror.status.flow_access import FlowAccess
 
 _HELP = """\
 Gives topics that a flow mirrors already the offsets of their source (offsets.preserve). Kafka can't rename
@@ -45,11 +46,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     preserve = kinds.add_parser(
         "preserve", help="give mirrored topics the offsets of their source", description=_HELP
     )
-    preserve.add_argument("file", type=Path, metavar="FILE", help="the mirror's mm2.properties")
+    add_file(preserve)
     preserve.add_argument(
         "topics", nargs="+", type=not_empty, metavar="TOPIC", help="whole names on the source, as regexes"
     )
-    preserve.add_argument("--flow", metavar="SOURCE->TARGET", help="a flow of the file, if it has several")
+    add_flow_option(preserve)
     add_execute(preserve)
     preserve.add_argument(
         "--delete",
@@ -67,33 +68,24 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="store_true",
         help="also recreate topics that end before their source begins, instead of filling the gap",
     )
-    add_timeout(preserve)
-    add_output(preserve)
+    add_timeout_and_output(preserve)
     preserve.set_defaults(run=run, prog=preserve.prog)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    try:
-        access = choose_flow(arguments.file, arguments.flow)
-        wanted = Wanted.of(arguments.topics, "TOPIC")
-    except SparkmirrorError as error:
-        return fail(arguments, error, CANNOT_TELL)
-    if (unreachable := silent(access)) is not None:
-        return fail(arguments, unreachable, CANNOT_TELL)
+    return run_on_flow(arguments, _remaking)
+
+
+def _remaking(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[TopicRemake]:
+    flow = access.flow
     accepted = Accepted(arguments.delete, arguments.leave_untranslated, arguments.recreate)
-    try:
-        with closing(TopicRemaking(access, wanted, accepted)) as remaking:
-            return carry_out(arguments, _remaking(access.flow, remaking))
-    except SparkmirrorError as error:
-        return fail(arguments, error, NOT_FINE)
-
-
-def _remaking(flow: Flow, remaking: TopicRemaking) -> MigrationKind[TopicRemake]:
+    remaking = TopicRemaking(access, Wanted.of(arguments.topics, "TOPIC"), accepted)
     return MigrationKind(
-        flow=flow,
+        access=access,
         title=f"{flow}: give topics on {flow.target} the offsets of {flow.source}",
         survey=remaking.survey,
         apply=remaking.apply,
+        close=remaking.close,
         name=lambda remake: f"topic {remake.topic}",
         rows=rows_of,
         done=f"Done. Consumers can be started on {flow.target}.",

@@ -1,23 +1,18 @@
 """Defines `sparkmirror promote`: the copies of a flow become the originals."""
 
 import argparse
-from contextlib import closing
-from pathlib import Path
 
-from sparkmirror.cli.commands.migrate.command import (
-    add_output,
+from sparkmirror.cli.commands.migrate.execution import MigrationKind, run_on_flow
+from sparkmirror.cli.commands.migrate.options import (
+    add_execute,
+    add_file,
     add_still_for,
-    add_timeout,
-    add_topics_and_execute,
-    choose_flow,
-    silent,
+    add_timeout_and_output,
+    add_topics,
 )
-from sparkmirror.cli.commands.migrate.execution import MigrationKind, carry_out, fail
-from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
-from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import Flow
 from sparkmirror.migrate.promote.promotion import TopicPromotion, Wanted
 from sparkmirror.migrate.promote.promotion_steps import PromotionRollback, TopicsPromotion, rows_of
+from sparkmirror.status.flow_access import FlowAccess
 
 _HELP = """\
 Makes the copies of a flow the originals, where their offsets are preserved (offsets.preserve): applications
@@ -45,13 +40,14 @@ An interrupted run can be repeated: it finds what is done already, and continues
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser("promote", description=_HELP)
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mirror's mm2.properties")
+    add_file(parser)
     parser.add_argument(
         "flow", nargs="?", metavar="SOURCE->TARGET", help="a flow of the file, if it has several"
     )
-    add_topics_and_execute(
+    add_topics(
         parser, "whole names of topics on the source; may be repeated (all whose offsets are preserved)"
     )
+    add_execute(parser)
     parser.add_argument(
         "--stop-at-now",
         action="store_true",
@@ -63,57 +59,51 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="ask the source for nothing: what the mirror has copied becomes the original",
     )
     add_still_for(parser)
-    add_timeout(parser)
     parser.add_argument("--roll-back", action="store_true", help="let the flow copy the topics again")
-    add_output(parser)
+    add_timeout_and_output(parser)
     parser.set_defaults(run=run, prog=parser.prog)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    patterns = arguments.topics or [".*"]
-    try:
-        access = choose_flow(arguments.file, arguments.flow)
-        wanted = Wanted.of(patterns, "--topics")
-    except SparkmirrorError as error:
-        return fail(arguments, error, CANNOT_TELL)
-    if (unreachable := silent(access, with_source=not arguments.source_is_gone)) is not None:
-        return fail(arguments, unreachable, CANNOT_TELL)
-    promotion = TopicPromotion(
-        access,
-        wanted,
-        arguments.still_for,
-        stops_at_now=arguments.stop_at_now,
-        is_source_gone=arguments.source_is_gone,
-    )
-    try:
-        with closing(promotion):
-            if arguments.roll_back:
-                return carry_out(arguments, _rollback(access.flow, promotion, patterns))
-            return carry_out(arguments, _promotion(access.flow, promotion, patterns))
-    except SparkmirrorError as error:
-        return fail(arguments, error, NOT_FINE)
+    return run_on_flow(arguments, _rollback if arguments.roll_back else _promotion)
 
 
-def _promotion(flow: Flow, promotion: TopicPromotion, patterns: list[str]) -> MigrationKind[TopicsPromotion]:
+def _promotion(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[TopicsPromotion]:
+    flow, promotion = access.flow, _of(arguments, access)
     return MigrationKind(
-        flow=flow,
+        access=access,
         title=f"{flow}: make {flow.target} the original",
         survey=lambda: [promotion.survey()],
         apply=promotion.apply,
-        name=lambda _: f"topics {', '.join(patterns)}",
+        close=promotion.close,
+        name=lambda _: f"topics {', '.join(arguments.topics or ['.*'])}",
         rows=rows_of,
         done=f"Done. {flow} does not write these topics any more: producers and consumers can be started on "
         f"{flow.target}, and none may write them on {flow.source}.",
+        asks_source=not arguments.source_is_gone,
     )
 
 
-def _rollback(flow: Flow, promotion: TopicPromotion, patterns: list[str]) -> MigrationKind[PromotionRollback]:
+def _rollback(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[PromotionRollback]:
+    flow, promotion = access.flow, _of(arguments, access)
     return MigrationKind(
-        flow=flow,
+        access=access,
         title=f"{flow}: copy to {flow.target} again",
         survey=lambda: [promotion.survey_rollback()],
         apply=promotion.undo,
-        name=lambda _: f"topics {', '.join(patterns)}",
+        close=promotion.close,
+        name=lambda _: f"topics {', '.join(arguments.topics or ['.*'])}",
         rows=lambda _: [],
         done=f"Done. {flow} copies these topics, as before.",
+        asks_source=not arguments.source_is_gone,
+    )
+
+
+def _of(arguments: argparse.Namespace, access: FlowAccess) -> TopicPromotion:
+    return TopicPromotion(
+        access,
+        Wanted.of(arguments.topics or [".*"], "--topics"),
+        arguments.still_for,
+        stops_at_now=arguments.stop_at_now,
+        is_source_gone=arguments.source_is_gone,
     )
