@@ -7,7 +7,7 @@ from typing import Final
 from sparkmirror.config.properties import HIDDEN, is_sensitive, without_user_info
 
 _WRITTEN_OUT: Final = re.compile(
-    r"(?P<name>(?:password|passphrase|secret)[\"']?\s*[=:]\s*)(?:\"[^\"]*\"|'[^']*'|[^\s,;\"']+)",
+    r"(?P<name>(?:password|passphrase|secret|token)[\"']?\s*[=:]\s*)(?:\"[^\"]*\"|'[^']*'|[^\s,;\"']+)",
     re.IGNORECASE,
 )
 """A password in the text of another setting, as in that of a login module."""

@@ -60,6 +60,7 @@ def test_a_setting_is_secret_by_its_name(key: str, is_secret: bool) -> None:
         (f"password='{SECRET} and more'", None),
         (f'{{"clientSecret": "{SECRET}"}}', None),
         (f"truststore.password={SECRET}, next=x", None),
+        (f"auth.token={SECRET}, next=x", None),
         ("A password is needed", "A password is needed"),
     ],
 )

@@ -84,6 +84,8 @@ def test_starting_accepts_the_prefix_itself() -> None:
         ("ssl.keystore.certificate.chain", True),
         ("sasl.oauthbearer.client.credentials.client.secret", True),
         ("spark.hadoop.fs.s3a.access.key", True),
+        ("A.auth.token", True),
+        ("spark.ui.apiToken", True),
         ("sasl.oauthbearer.token.endpoint.url", False),
         ("ssl.keystore.location", False),
         ("topics", False),
@@ -95,9 +97,10 @@ def test_secret_keys_are_recognized(key: str, secret: bool) -> None:
 
 
 def test_secrets_are_never_printed() -> None:
-    properties = Properties({"B.sasl.jaas.config": "s3cret", "topics": "t"})
+    properties = Properties({"B.sasl.jaas.config": "s3cret", "B.auth.token": "s3cret", "topics": "t"})
     moved = properties.under("B.").below("producer.") | properties
-    for text in (repr(properties), str(moved), repr(moved.error("producer.sasl.jaas.config", "bad"))):
+    errors = [repr(moved.error(key, "bad")) for key in ("producer.sasl.jaas.config", "producer.auth.token")]
+    for text in (repr(properties), str(moved), *errors):
         assert "s3cret" not in text
     assert HIDDEN in repr(moved)
     assert "topics=t" in repr(moved)
