@@ -173,7 +173,7 @@ ALERTS: Final = (
         "warning",
         f"{_FLOW}: the offsets of {{{{ $value }}}} groups are older than a quarter of an hour",
         "Offsets of these groups can't be read or translated, while others can.",
-        "`topk(10, time() - sparkmirror_group_translation_timestamp_seconds)` names the groups, `sparkmirror groups explain GROUP FILE` the reason.",
+        "`topk(10, time() - sparkmirror_group_translation_timestamp_seconds)` names the groups, `sparkmirror groups explain FILE GROUP` the reason.",
         "Usually the right DESCRIBE on the group is missing on the source.",
     ),
     Alert(

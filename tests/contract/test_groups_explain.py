@@ -93,7 +93,7 @@ def commit(cluster: LocalCluster, group: str, **offsets: int) -> None:
 
 
 def explained(file: Path, group: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, dict[str, Any]]:
-    code = main(["groups", "explain", group, str(file), "-o", "json"])
+    code = main(["groups", "explain", str(file), group, "-o", "json"])
     (flow,) = json.loads(capsys.readouterr().out)
     assert (flow["flow"], flow["group"], flow["follows"]) == ("ge->gt", group, code == 0)
     return code, flow
@@ -125,7 +125,7 @@ def test_group_without_obstacles_is_explained(
             "next_sync_writes": 1030,
         }
     ]
-    assert main(["groups", "explain", "explain-well", str(file)]) == 0
+    assert main(["groups", "explain", str(file), "explain-well"]) == 0
     printed = capsys.readouterr().out
     assert f"✓ {TOPIC}-0: translated exactly" in printed
 
@@ -262,8 +262,8 @@ def test_streams_group_on_either_side_is_explained(
 def test_missing_file_or_unknown_flow_exits_with_2(
     file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["groups", "explain", "explain-well", str(tmp_path / "none.properties")]) == 2
-    assert main(["groups", "explain", "explain-well", str(file), "--flow", "gt->ge"]) == 2
+    assert main(["groups", "explain", str(tmp_path / "none.properties"), "explain-well"]) == 2
+    assert main(["groups", "explain", str(file), "explain-well", "--flow", "gt->ge"]) == 2
     assert "has no flow gt->ge that mirrors topics (it has: ge->gt)" in capsys.readouterr().err
 
 

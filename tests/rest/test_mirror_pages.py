@@ -225,6 +225,7 @@ def test_pages_metrics_and_health_of_dedicated_mode(
     with stopped(serve_pages(mirror, METRICS, Address(HOST, 0))) as url:
         assert f"pages are at {url}/ui/" in caplog.text
         assert b"No flow runs here yet" in get(url, "/ui/").body
+        assert get(url, "/").headers["Location"] == "ui/"
         assert get(url, "/mirror").json()["flows"] == []
         assert get(url, "/health").json() == {
             "status": "starting",

@@ -176,7 +176,7 @@ def test_group_fails_over_and_back_and_reads_every_record_once(
         )
         assert {partition: at.offset for partition, at in by_client.items()} == came_back_to
         way_back = f"{THERE}->{HERE}"
-        assert main(["groups", "explain", GROUP, str(mirror.file), "--flow", way_back]) == 0
+        assert main(["groups", "explain", str(mirror.file), GROUP, "--flow", way_back]) == 0
 
         with flowing(source_cluster, ORDERS, rate=RATE, partitions=2):
             reading.consume(HERE, dict.fromkeys(ORIGINS, 20))

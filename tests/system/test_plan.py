@@ -238,6 +238,6 @@ def explained(
     file = folder / "explained.properties"
     file.write_text(javaproperties.dumps(properties), encoding="ascii")
     capsys.readouterr()
-    code = main(["topics", "explain", topic, str(file), "--flow", "pl->pt", "-o", "json"])
+    code = main(["topics", "explain", str(file), topic, "--flow", "pl->pt", "-o", "json"])
     (found,) = json.loads(capsys.readouterr().out)
     return code, found

@@ -60,10 +60,11 @@ MODULES: Final = tuple(dict.fromkeys(command.module for command in COMMANDS.valu
 
 _EXAMPLES: Final = """\
 begin with:
-  sparkmirror demo                 see it work, without a file or a cluster
-  sparkmirror plan mm2.properties  what a mirror would do; changes nothing
-  sparkmirror run mm2.properties   and do it
-  sparkmirror COMMAND -h           all about a command, with examples
+  sparkmirror demo                   # see it work, without a file or a cluster
+  sparkmirror plan mm2.properties    # what a mirror would do; changes nothing
+  sparkmirror run mm2.properties     # and do it
+  sparkmirror status mm2.properties  # how it is, from any machine
+  sparkmirror run -h                 # all about a command, with examples
 """
 _COLUMN: Final = max(map(len, COMMANDS)) + 4
 

@@ -16,6 +16,8 @@ _NARROW_MAX: Final = 32
 """A right column that begins further right would be too narrow."""
 _BELOW: Final = 6
 """How much further than its left column a right column stands that needs a line of its own."""
+_QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
+_COMMENT: Final = "# "
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -60,9 +62,21 @@ def _block(lines: list[str], width: int) -> Iterator[str]:
         if right and column <= _NARROW_MAX:
             yield from _wrapped(right, width, f"{indent}{left}".ljust(column), column)
             continue
-        yield from [indent + left] if len(indent + left) <= width else _wrapped(left, width, indent, below)
+        if len(indent + left) <= width:
+            yield indent + left
+        elif left.startswith("sparkmirror "):
+            yield from _continued(left, width, indent, below)
+        else:
+            yield from _wrapped(left, width, indent, below)
         if right:
             yield from _wrapped(right, width, " " * below, below)
+
+
+def _continued(command: str, width: int, first: str, rest: int) -> list[str]:
+    """Break a command as a shell reads it: outside of quotes, with a backslash."""
+    whole = _QUOTED.sub(lambda quoted: quoted[0].replace(" ", "\0"), command)
+    lines = _wrapped(whole, width - 2, first, rest)
+    return " \\\n".join(lines).replace("\0", " ").split("\n")
 
 
 def _joined(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
@@ -83,11 +97,12 @@ def _joined(lines: Iterable[str]) -> Iterator[tuple[str, str, str]]:
 
 
 def _wrapped(text: str, width: int, first: str, rest: int) -> list[str]:
+    """Break a text; each line of a comment begins as one."""
     return textwrap.wrap(
         text,
         width,
         initial_indent=first,
-        subsequent_indent=" " * rest,
+        subsequent_indent=" " * rest + (_COMMENT if text.startswith(_COMMENT) else ""),
         break_long_words=False,
         break_on_hyphens=False,
     )

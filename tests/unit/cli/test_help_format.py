@@ -47,3 +47,13 @@ def test_a_short_left_column_keeps_its_right_column_beside_it() -> None:
         "               the group",
         "  verify read  them",
     ]
+
+
+def test_a_command_is_continued_as_a_shell_reads_it_and_comments_stay_comments() -> None:
+    text = "  sparkmirror lag a.properties --topic 'orders of us' -o json  # for programs to read\n"
+    assert list(filled(text, 46)) == [
+        "  sparkmirror lag a.properties --topic \\",
+        "        'orders of us' -o json",
+        "        # for programs to read",
+    ]
+    assert list(filled(text, 24))[-2:] == ["        # for programs", "        # to read"]

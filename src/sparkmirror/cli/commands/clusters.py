@@ -18,8 +18,8 @@ from sparkmirror.clusters.named import ClusterRequest, NamedClusters
 
 _EXAMPLES = """\
 examples:
-  sparkmirror clusters up                                  two clusters, source and target
-  sparkmirror clusters up big --brokers 3                  one cluster of three brokers
+  sparkmirror clusters up                       # two clusters, source and target
+  sparkmirror clusters up big --brokers 3       # one cluster of three brokers
   sparkmirror clusters up old --set log.retention.ms=60000 --set num.partitions=8
   sparkmirror clusters status -o json
   sparkmirror clusters down source target

@@ -38,7 +38,7 @@ examples:
   sparkmirror convert mm2-*.json connect-distributed.properties --to properties -o mm2.properties
   sparkmirror convert mm2.properties --to json -o connectors/
   sparkmirror convert mirror-maker-2.yaml --to properties --secrets /run/secrets
-  sparkmirror run mirror-maker-2.yaml               needs no conversion
+  sparkmirror run mirror-maker-2.yaml    # needs no conversion
 
 What the other form can't express is named on standard error as `left out`; other lines there are notes.
 Placeholders like ${file:/a.properties:key} stay as they are, and Kubernetes' secrets become such

@@ -45,7 +45,7 @@ examples:
   sparkmirror group-offset-sync -cgi billing -src us-west -pfp dest.properties --dry-run
   sparkmirror group-offset-sync -cgi billing -src us-west -pfp dest.properties --once
   sparkmirror group-offset-sync -cgi billing -src us-west -pfp dest.properties -int 5 -rf 600
-  sparkmirror group-offset-sync … -rpc com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy
+  sparkmirror group-offset-sync -src us-west -rpc com.amazonaws.kafka.samples.CustomMM2ReplicationPolicy
 
 the properties file, about the cluster that the group moves to:
   BOOTSTRAP_SERVERS_CONFIG = b1:9092, b2:9092

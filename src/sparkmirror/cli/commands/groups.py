@@ -38,8 +38,8 @@ an offset is translated:
   approximately               no record is skipped; at most so many records are read again
 
 examples:
-  sparkmirror groups explain billing mm2.properties
-  sparkmirror groups explain billing mm2.properties --flow 'us-west->us-east' -o json
+  sparkmirror groups explain mm2.properties billing
+  sparkmirror groups explain mm2.properties billing --flow 'us-west->us-east' -o json
 """
 
 
@@ -54,8 +54,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="a group's offsets on a target, partition by partition",
         description=_EXPLAIN_HELP,
     )
-    explaining.add_argument("group", metavar="GROUP", help="a consumer group's id")
     add_explain_arguments(explaining)
+    explaining.add_argument("group", metavar="GROUP", help="a consumer group's id")
     explaining.set_defaults(run=run_explain)
 
 

@@ -44,7 +44,7 @@ examples:
   sparkmirror lag mm2.properties
   sparkmirror lag mm2.properties --flow 'us-west->us-east' --topic 'orders.*' -o json
   sparkmirror lag mm2.properties --wait --max-records 100 --timeout 600 && echo caught up
-  sparkmirror lag mm2.properties --max-seconds 0            1 while a single record is missing
+  sparkmirror lag mm2.properties --max-seconds 0    # 1 while a single record is missing
   sparkmirror lag http://mirror-host:8080 --wait
   sparkmirror lag https://mirror-host:8080 --user ops --password-file ops.txt
 """

@@ -33,14 +33,13 @@ example mm2.properties:
   A->B.enabled = true
   A->B.topics = orders.*, payments
 
-  sparkmirror run mm2.properties                    every flow of the file
-  sparkmirror run mm2.properties --clusters B       only the flows into B
+  sparkmirror run mm2.properties                 # every flow of the file
+  sparkmirror run mm2.properties --clusters B    # only the flows into B
   sparkmirror run mm2.properties --master spark://host:7077
-  sparkmirror run mirror-maker-2.yaml               a KafkaMirrorMaker2 resource of Strimzi
-  sparkmirror run mm2.properties --http 127.0.0.1:8080
-                                                    http://127.0.0.1:8080/ui/ shows what the mirror does
+  sparkmirror run mirror-maker-2.yaml            # a KafkaMirrorMaker2 resource of Strimzi
+  sparkmirror run mm2.properties --http 8080     # http://HOST:8080/ shows what the mirror does
   sparkmirror run mm2.properties --metrics-port 9404
-                                                    http://HOST:9404/metrics for Prometheus
+                                                 # http://HOST:9404/metrics for Prometheus
 
 settings that take effect while it runs, a second or two after the file was saved:
   A->B.max.bytes.per.second = 5000000               limit of the flow

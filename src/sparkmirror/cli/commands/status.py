@@ -48,7 +48,7 @@ examples:
   sparkmirror status mm2.properties --flow 'us-west->us-east' -o json
   sparkmirror status http://mirror-host:8080
   sparkmirror status https://mirror-host:8080 --user ops --password-file ops.txt --watch
-  sparkmirror status source-0                       the connectors of `sparkmirror deploy source-0`
+  sparkmirror status source-0  # the connectors of `sparkmirror deploy source-0`
 """
 
 

@@ -33,8 +33,8 @@ the rules, in their order:
   cycle       a topic that came from the target, by its name, is not sent back
 
 examples:
-  sparkmirror topics explain orders mm2.properties
-  sparkmirror topics explain orders mm2.properties --flow 'us-west->us-east' -o json
+  sparkmirror topics explain mm2.properties orders
+  sparkmirror topics explain mm2.properties orders --flow 'us-west->us-east' -o json
 """
 
 
@@ -44,8 +44,8 @@ def add_command(verbs: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
         help="why a topic is mirrored or not, rule by rule, and its progress",
         description=_HELP,
     )
-    parser.add_argument("topic", metavar="TOPIC", help="a topic, by its name on the source")
     add_explain_arguments(parser)
+    parser.add_argument("topic", metavar="TOPIC", help="a topic, by its name on the source")
     parser.set_defaults(run=run)
 
 

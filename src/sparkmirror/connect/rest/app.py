@@ -7,7 +7,7 @@ from http import HTTPStatus
 from typing import NamedTuple
 
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -139,7 +139,11 @@ def mirror_app(
     async def mirror(request: Request) -> Response:
         return await run_here(request, lambda: mirror_response(view.get(), request.query_params))
 
+    async def pages(_request: Request) -> Response:
+        return RedirectResponse("ui/")  # relative: a proxy may add a prefix
+
     served = [
+        Route("/", Endpoint({"GET": pages})),
         *PagesResource(view, run_here, plans=plans).routes(),
         Route("/mirror", Endpoint({"GET": mirror})),
         *_reports(metrics, is_started),

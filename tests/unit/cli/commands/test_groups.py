@@ -43,7 +43,7 @@ def test_json_holds_everything() -> None:
 def test_wrong_usage_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mm2.properties"
     file.write_text("clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = x:1\n")
-    assert main(["groups", "explain", "billing", str(file)]) == 2
+    assert main(["groups", "explain", str(file), "billing"]) == 2
     assert "has no flow that mirrors topics" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["groups", "explain", "billing"])

@@ -65,7 +65,7 @@ def test_wrong_usage_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[s
     file.write_text(
         "clusters = a, b\na.bootstrap.servers = x:1\nb.bootstrap.servers = x:1\na->b.enabled = true\n"
     )
-    assert main(["topics", "explain", "orders", str(file), "--flow", "a->c"]) == 2
+    assert main(["topics", "explain", str(file), "orders", "--flow", "a->c"]) == 2
     assert "has no flow a->c that mirrors topics (it has: a->b" in capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["topics"])

@@ -30,7 +30,10 @@ def answer(app: ASGIApp) -> list[Message]:
     async def send(message: Message) -> None:
         sent.append(message)
 
-    asyncio.run(app({"type": "http", "method": "GET", "path": "/", "headers": []}, receive, send))
+    async def ask() -> None:
+        await app({"type": "http", "method": "GET", "path": "/", "headers": []}, receive, send)
+
+    asyncio.run(ask())
     return sent
 
 

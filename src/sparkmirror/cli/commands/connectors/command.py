@@ -34,7 +34,7 @@ A request that fails because of a rebalance is retried for a minute. For everyth
 """
 _EPILOG = """\
 examples:
-  sparkmirror connectors list                            on http://localhost:8083
+  sparkmirror connectors list    # on http://localhost:8083
   sparkmirror connectors status --url http://connect-1:8083
   sparkmirror connectors put mm2-msc mm2-msc.json
   sparkmirror connectors restart mm2-msc --include-tasks --only-failed
@@ -51,7 +51,7 @@ Print the state of connectors, and of each of their tasks, with the cause of wha
 A paused or stopped connector isn't RUNNING.
 
 examples:
-  sparkmirror connectors status                       all connectors
+  sparkmirror connectors status    # all connectors
   sparkmirror connectors status mm2-msc mm2-cpc
   watch sparkmirror connectors status
 """
@@ -61,7 +61,7 @@ Create a connector, or replace all its settings by those of a file: JSON, the se
 
 examples:
   sparkmirror connectors put mm2-msc mm2-msc.json
-  jq … | sparkmirror connectors put mm2-msc -
+  jq .config backup.json | sparkmirror connectors put mm2-msc -
 """
 _RESTART_HELP = """\
 Restart connectors; without --include-tasks, their tasks run on.

@@ -54,14 +54,13 @@ rate that the mirror has reached while it was behind, or by --rate
 ({DEFAULT_RATE.bytes_s / 1e6:.0f} MB/s where it never was behind).
 
 examples:
-  sparkmirror plan mm2.properties                               every flow of the file
-  sparkmirror plan mm2.properties --clusters B --detail         the flows into B, every line
-  sparkmirror plan mm2.properties --rate 30000000 -o json       at 30 MB/s; for programs
+  sparkmirror plan mm2.properties                        # every flow of the file
+  sparkmirror plan mm2.properties --clusters B --detail  # the flows into B, every line
+  sparkmirror plan mm2.properties --rate 30000000        # at 30 MB/s
   sparkmirror plan mm2-msc.json --worker connect-distributed.properties
-                                                                a connector, before it is put on a worker
-  sparkmirror plan --url http://connect-1:8083 [NAME …]         connectors of a running sparkmirror worker
-
-  sparkmirror plan mm2.properties --detailed-exitcode           in CI: has anything drifted?
+                                                         # a connector, before it is put on a worker
+  sparkmirror plan --url http://connect-1:8083           # connectors of a running sparkmirror worker
+  sparkmirror plan mm2.properties --detailed-exitcode    # in CI: has anything drifted?
 """
 
 

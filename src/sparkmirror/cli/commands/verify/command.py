@@ -36,11 +36,11 @@ Reads both clusters and compares every mirrored record: count, order, key, value
 may be running: each partition is compared up to the position that its flow has stored.
 
 examples:
-  sparkmirror verify mm2.properties                                every flow of the file
-  sparkmirror verify mm2.properties --flow 'us-west->us-east'      one flow
-  sparkmirror verify mm2.properties --topics orders 'page-.*'      some topics, as the source names them
-  sparkmirror verify mm2.properties --report proof.json            continue later, compare only new records
-  sparkmirror verify mm2.properties -o junit > verify.xml          a test case per partition
+  sparkmirror verify mm2.properties                              # every flow of the file
+  sparkmirror verify mm2.properties --flow 'us-west->us-east'    # one flow
+  sparkmirror verify mm2.properties --topics orders 'page-.*'    # some topics, as the source names them
+  sparkmirror verify mm2.properties --report proof.json          # continue later, compare only new records
+  sparkmirror verify mm2.properties -o junit > verify.xml        # a test case per partition
 
 results:
   missing         the target lacks a record
