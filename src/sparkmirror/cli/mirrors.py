@@ -36,6 +36,7 @@ class FlowAnswer(NamedTuple):
     """Holds what a mirror tells of one flow, as `view.flows.FlowView`; `partitions` without `promoted` ones.
 
     `groups` are those with checkpoints, each with the number of its partitions, where they were asked for.
+    `troubles` are by their causes: of each the JSON of `GET /mirror`.
     """
 
     flow: Flow
@@ -49,6 +50,7 @@ class FlowAnswer(NamedTuple):
     is_running: bool | None
     process: str | None
     groups: Mapping[str, int]
+    troubles: Sequence[Json] = ()
 
 
 class Mirror:
@@ -196,6 +198,7 @@ def _answer(flow: Json, partitions: Sequence[Json], groups: Sequence[Json]) -> F
             for it in groups
             if any(each["checkpoint"] is not None for each in it["partitions"])
         },
+        flow["troubles"],
     )
 
 

@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
+from sparkmirror.domain.troubles import Trouble
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.storage.events import Event
 from sparkmirror.storage.migrations import Migrations
@@ -172,7 +173,8 @@ class VerifyLook:
 class ConnectorLook:
     """`trouble` is the connector's own error. `settings` are as they were written, without secrets.
 
-    `unread` is why nothing newer is known of it, where it is told from Kafka alone.
+    `unread` is why nothing newer is known of it, where it is told from Kafka alone. `troubles` are what it
+    can't do, while the rest continues.
     """
 
     flow: Flow
@@ -181,6 +183,7 @@ class ConnectorLook:
     trouble: str | None = None
     settings: Mapping[str, str] = field(default_factory=dict, kw_only=True)
     unread: str | None = field(default=None, kw_only=True)
+    troubles: Sequence[Trouble] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,23 @@
 
 Compacted; one partition. The key distinguishes the kinds of records: the progress of a source partition,
 which its task reports each second; what the task measures of itself; the copy job of a connector, by which
-the driver lets its tasks run or stop; the connector's rate limits; and that its state topics were lost.
+the driver lets its tasks run or stop; the connector's rate limits; that its state topics were lost; and what
+a connector can't do.
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from sparkmirror.batches.log_records import LogRecord, compact_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord, by_cause
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import RateLimits
 
@@ -25,6 +27,9 @@ _GENERATION = "generation"
 _LIMITS = "limits"
 _TASK = "task"
 _LOST = "lost"
+_TROUBLES = "troubles"
+_TROUBLES_MAX = 500_000
+"""In characters of names: a record is smaller than a broker's default limit."""
 _ORDER_KEYS = (b'["generation",', b'["limits",', b'["lost",')
 
 
@@ -195,6 +200,40 @@ class StateLost:
         return LogRecord(compact_json([_LOST, self.connector]), b"{}")
 
 
+@dataclass(frozen=True, slots=True)
+class ConnectorTroubles:
+    """All that a connector can't do. Where there is too much for a record, the least bad is left out."""
+
+    connector: ConnectorName
+    troubles: Sequence[Trouble]
+
+    def to_record(self) -> LogRecord:
+        left, causes = _TROUBLES_MAX, []
+        for cause, of in by_cause(self.troubles).items():
+            things = []
+            for it in of:
+                left -= len(it.what) + len(it.name) + 30
+                if left > 0:
+                    things.append([it.what, it.name, it.since, *it.partitions])
+            causes.append({"cause": list(cause), "things": things})
+        return LogRecord(compact_json([_TROUBLES, self.connector]), compact_json({"causes": causes}))
+
+
+Record: TypeAlias = PartitionProgress | TaskProgress | JobEpoch | FlowLimits | StateLost | ConnectorTroubles
+
+
+def _troubles(key: list[Any], value: dict[str, Any]) -> ConnectorTroubles:
+    found = []
+    for each in value["causes"]:
+        word, subject, reason, remedy = each["cause"]
+        cause = Cause(TroubleWord(word), Subject(subject), reason, remedy)
+        found += [
+            Trouble(cause, what, name, since, (first, stop))
+            for what, name, since, first, stop in each["things"]
+        ]
+    return ConnectorTroubles(ConnectorName(key[1]), found)
+
+
 def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | StateLost | None:
     """Parse for tasks, which skip records of progress by the first bytes of the key."""
     if not (record.key or b"").startswith(_ORDER_KEYS):
@@ -203,25 +242,15 @@ def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | StateLost | None:
     return parsed if isinstance(parsed, JobEpoch | FlowLimits | StateLost) else None
 
 
-def parse(
-    record: LogRecord,
-) -> PartitionProgress | TaskProgress | JobEpoch | FlowLimits | StateLost | None:
+def parse(record: LogRecord) -> Record | None:
     """Parse a record; None for one that this project did not write."""
     try:
         key = json.loads(record.key or b"null")
         value = json.loads(record.value or b"null")
-        if key[0] == _GENERATION:
-            return _job_epoch(key, value)
-        if key[0] == _PROGRESS:
-            return _progress(key, value)
-        if key[0] == _TASK:
-            load = TaskLoad(**value["load"])
-            return TaskProgress(ConnectorName(key[1]), int(key[2]), value["generation"], load, value["time"])
-        if key[0] in (_LIMITS, _LOST):
-            return _limits(key, value) if key[0] == _LIMITS else StateLost(ConnectorName(key[1]))
+        parse_kind = _KINDS.get(key[0])
+        return None if parse_kind is None else parse_kind(key, value)
     except (ValueError, TypeError, KeyError, IndexError, ConfigError):
         return None
-    return None
 
 
 def _job_epoch(key: list[Any], value: dict[str, Any]) -> JobEpoch:
@@ -274,6 +303,21 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
     )
 
 
+def _task(key: list[Any], value: dict[str, Any]) -> TaskProgress:
+    load = TaskLoad(**value["load"])
+    return TaskProgress(ConnectorName(key[1]), int(key[2]), value["generation"], load, value["time"])
+
+
+_KINDS: Final[Mapping[str, Callable[[list[Any], dict[str, Any]], Record]]] = {
+    _PROGRESS: _progress,
+    _TASK: _task,
+    _GENERATION: _job_epoch,
+    _LIMITS: _limits,
+    _LOST: lambda key, _: StateLost(ConnectorName(key[1])),
+    _TROUBLES: _troubles,
+}
+
+
 class ProgressReader:
     """Follows the progress topic; keeps the latest record of every partition and connector. One owner."""
 
@@ -283,6 +327,7 @@ class ProgressReader:
         self._tasks: dict[tuple[ConnectorName, int], TaskProgress] = {}
         self._job_epochs: dict[ConnectorName, JobEpoch] = {}
         self._limits: dict[ConnectorName, RateLimits] = {}
+        self._troubles: dict[ConnectorName, Sequence[Trouble]] = {}
 
     def poll(
         self, timeout_s: float = 0.0
@@ -301,6 +346,8 @@ class ProgressReader:
                 self._job_epochs[parsed.connector] = parsed
             elif isinstance(parsed, FlowLimits):
                 self._limits[parsed.connector] = parsed.limits
+            elif isinstance(parsed, ConnectorTroubles):
+                self._troubles[parsed.connector] = parsed.troubles
 
     def catch_up(self, deadline_s: float = 30.0) -> None:
         """Read up to the topic's end now. Raises KafkaError, RetriableError when it takes too long."""
@@ -315,6 +362,11 @@ class ProgressReader:
     def job_epochs(self) -> Mapping[ConnectorName, JobEpoch]:
         """The newest that was seen of each connector; a live view."""
         return self._job_epochs
+
+    @property
+    def troubles(self) -> Mapping[ConnectorName, Sequence[Trouble]]:
+        """What each connector could not do the last time that it changed; a live view."""
+        return self._troubles
 
     @property
     def limits(self) -> Mapping[ConnectorName, RateLimits]:

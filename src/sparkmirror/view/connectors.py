@@ -1,6 +1,7 @@
 """Decides the word of a connector: of its own trouble, of what it copies, or of when it last wrote."""
 
 from sparkmirror.domain.quantities import as_ago
+from sparkmirror.domain.troubles import Trouble, action_required, by_cause, cause_line
 from sparkmirror.metrics.looks import (
     CUT_OFF_AFTER_S,
     ConnectorLook,
@@ -14,19 +15,31 @@ from sparkmirror.view.values import State
 from sparkmirror.view.words import Word
 
 _INTERVALS_MISSED_MAX = 3
+_DO_IT = "do what the error says"
 
 
-def connector_state(look: ConnectorLook, topics: State) -> State:
-    """`topics` is that of the topics of its flow."""
-    state = _state(look, topics)
+def connector_state(look: ConnectorLook, topics: State, at: float) -> State:
+    """`topics` is that of the topics of its flow, `at` in epoch seconds."""
+    state = _state(look, topics, at)
     return state if state.error is not None else state._replace(error=look.unread)
 
 
-def _state(look: ConnectorLook, topics: State) -> State:
+def _state(look: ConnectorLook, topics: State, at: float) -> State:
     if isinstance(look, StandingLook):
         return _standing(look)
     if look.trouble is not None:
-        return State(Word.ACTION_REQUIRED, error=look.trouble, advice="do what the error says")
+        return State(Word.ACTION_REQUIRED, error=look.trouble, advice=_DO_IT)
+    worst = action_required(look.troubles)
+    return _working(look, topics) if worst is None else _troubled(look, worst, at)
+
+
+def _troubled(look: ConnectorLook, worst: Trouble, at: float) -> State:
+    of = by_cause(look.troubles)[worst.cause]
+    since_s = max(0.0, at - min(it.since for it in of))
+    return State(Word.ACTION_REQUIRED, since_s, cause_line(of), worst.remedy or _DO_IT)
+
+
+def _working(look: ConnectorLook, topics: State) -> State:
     match look:
         case SourceLook():
             return _source(look, topics)

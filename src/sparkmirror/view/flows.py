@@ -6,6 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.troubles import Trouble
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import ClusterLook, EventsLook, GroupsLook, MigrationsLook, VerifyLook
 from sparkmirror.storage.events import Event
@@ -33,6 +34,7 @@ class FlowView:
     `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
     `is_running` is None where that can't be told; `driver` is the process that has begun the copy job.
     `events` and `migrations` are None where no source connector runs; `slots` are Spark's for the copy tasks.
+    `troubles` are what its connectors can't do, the worst first.
     `latency_at` is when `latency_ms` was computed, of the clock of `now`: it is of the last minute, and
     serves for seconds.
     """
@@ -63,6 +65,7 @@ class FlowView:
     verify: VerifyLook | None = None
     migrations: MigrationsLook | None = None
     group_index: GroupIndex = field(default_factory=lambda: GroupIndex(None))
+    troubles: Sequence[Trouble] = ()
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

@@ -7,6 +7,7 @@ from math import inf
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.troubles import worst_first
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.view.connectors import connector_state
@@ -36,7 +37,7 @@ def view_of(
     for connector in connectors:
         by_flow[connector.flow].append(connector)
     known = {} if before is None else {flow.flow: flow for flow in before.flows}
-    flows = [_flow(flow, looks, known.get(flow)) for flow, looks in sorted(by_flow.items())]
+    flows = [_flow(flow, looks, at, known.get(flow)) for flow, looks in sorted(by_flow.items())]
     return MirrorView(
         at,
         node.version,
@@ -67,16 +68,17 @@ class _Parts(NamedTuple):
     heartbeats: Sequence[HeartbeatLook]
 
 
-def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -> FlowView:
+def _flow(flow: Flow, looks: Sequence[ConnectorLook], at: float, before: FlowView | None) -> FlowView:
     parts = _Parts(
         [look for look in looks if isinstance(look, SourceLook)],
         [look for look in looks if isinstance(look, GroupsLook)],
         [look for look in looks if isinstance(look, HeartbeatLook)],
     )
-    topics = Topics(parts.sources, None if before is None else before.topics)
+    topics = Topics(parts.sources, None if before is None else before.topics, at)
     whole = topics.whole
     connectors = [
-        ConnectorView(it.connector, it.kind, connector_state(it, whole.state), it.settings) for it in looks
+        ConnectorView(it.connector, it.kind, connector_state(it, whole.state, at), it.settings)
+        for it in looks
     ]
     states = [it.state for it, look in zip(connectors, looks, strict=True) if _counts(it, look, topics)]
     now = max((look.now for look in parts.sources), default=0.0)
@@ -108,6 +110,7 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None) -
         next((look.verify for look in parts.sources if look.verify is not None), None),
         next((look.migrations for look in parts.sources if look.migrations is not None), None),
         _group_index(next(iter(parts.checkpoints), None), before),
+        worst_first(trouble for look in looks for trouble in look.troubles),
     )
 
 

@@ -8,9 +8,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.latency import EMPTY
+from sparkmirror.domain.troubles import Subject, Trouble
 from sparkmirror.metrics.looks import PartitionLook, SourceLook, throttled_by
 from sparkmirror.metrics.partition_table import Columns, Indices, Numbers, PartitionTable, table_of
-from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.promotions import Promotion, Promotions
 from sparkmirror.view.conditions import CONDITIONS, Situation, conditions_of
 from sparkmirror.view.values import Lag, PartitionView, Speed, State
@@ -50,8 +52,10 @@ class Told(NamedTuple):
 class Partitions:
     """Has a row for each partition of a flow's source connectors, in their order, promoted topics last."""
 
-    def __init__(self, looks: Sequence[SourceLook]) -> None:
+    def __init__(self, looks: Sequence[SourceLook], at: float = 0.0) -> None:
+        """`at` is in epoch seconds."""
         without_reports = [_promoted(look) for look in looks if look.promoted]
+        without_reports += [_held_back(look, at) for look in looks if look.troubles]
         self._flow = looks[0].flow if looks else None
         self.tables = [*map(_copied, looks), *without_reports]
         ages = [np.nan if look.report_age_s is None else look.report_age_s for look in looks]
@@ -87,7 +91,9 @@ class Partitions:
         left_s = told.left_s.item(row)
         return PartitionView(
             look.source,
-            TopicPartition(report.target_topic, look.source.partition) if report is not None else None,
+            TopicPartition(report.target_topic, look.source.partition)
+            if report is not None and report.target_topic
+            else None,
             look.task,
             self.state(row),
             _position(look),
@@ -204,6 +210,45 @@ def _copied(look: SourceLook) -> PartitionTable:
 
 def _promoted(look: SourceLook) -> PartitionTable:
     return table_of(list(_promoted_looks(look.promoted)))
+
+
+def _held_back(look: SourceLook, at: float) -> PartitionTable:
+    """The partitions that no task copies, since something that they need can't be done."""
+    copied = set(table_of(look.partitions or ()).sources)
+    return table_of(
+        [
+            PartitionLook(
+                source,
+                None,
+                report=_not_copied(look, trouble, source),
+                is_silent=False,
+                error_for_s=max(0.0, at - trouble.since),
+            )
+            for trouble in look.troubles
+            if trouble.cause.subject is Subject.TOPIC and trouble.what not in look.promoted
+            for number in range(*trouble.partitions)
+            if (source := TopicPartition(trouble.what, number)) not in copied
+        ]
+    )
+
+
+def _not_copied(look: SourceLook, trouble: Trouble, source: TopicPartition) -> PartitionProgress:
+    """Return a report as a task would make it."""
+    return PartitionProgress(
+        connector=look.connector,
+        task=0,
+        job_epoch=0,
+        source=source,
+        target_topic=trouble.name,
+        records=0,
+        bytes=0,
+        position=None,
+        lag=None,
+        latency=EMPTY,
+        state=PartitionState.FAILED if trouble.requires_action else PartitionState.RETRYING,
+        error=f"{trouble.word}: {trouble.text}",
+        updated_at=trouble.since,
+    )
 
 
 def _promoted_looks(promotions: Promotions) -> Iterator[PartitionLook]:

@@ -31,8 +31,9 @@ class _Layout(NamedTuple):
 class Topics(Sequence[TopicView]):
     """Lists topics by their names. Where partitions are those of `before`, so are their places."""
 
-    def __init__(self, looks: Sequence[SourceLook], before: "Topics | None" = None) -> None:
-        self.partitions = Partitions(looks)
+    def __init__(self, looks: Sequence[SourceLook], before: "Topics | None" = None, at: float = 0.0) -> None:
+        """`at` is in epoch seconds."""
+        self.partitions = Partitions(looks, at)
         sources = [table.sources for table in self.partitions.tables]
         known: _Layout | None = None if before is None else before.layout
         # Most lists and most of their elements are the same objects, which Python compares first.
@@ -120,7 +121,8 @@ class Topics(Sequence[TopicView]):
         promotion = self.partitions.promotion(int(rows[0]))
         return TopicView(
             self.layout.names[at],
-            next((it.target_topic for row in rows.tolist() if (it := self.partitions.report(row))), None),
+            next((it.target_topic for row in rows.tolist() if (it := self.partitions.report(row))), "")
+            or None,
             sums.state(at) if promotion is None else State(Word.PROMOTED, advice=str(promotion)),
             Rows(rows, self.partitions.view),
             partial(self._by_worst, rows),

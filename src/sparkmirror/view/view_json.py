@@ -4,11 +4,12 @@ Clusters, flows and nodes are always there; topics, groups or partitions of one 
 topic, on request and by pages, so that an answer stays small however large the mirror is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import isfinite
 from typing import Any, Final, NamedTuple, TypeVar
 
+from sparkmirror.domain.troubles import Trouble, by_cause
 from sparkmirror.storage.events import Event
 from sparkmirror.view.flows import FlowView, MirrorView, Verification
 from sparkmirror.view.groups import groups_of, lag_of
@@ -112,7 +113,23 @@ def _flow(flow: FlowView, asked: Asked | None) -> Json:
         "connectors": [
             {"name": it.name, "kind": it.kind, "state": _state(it.state)} for it in flow.connectors
         ],
+        "troubles": [_trouble(of) for of in by_cause(flow.troubles).values()],
         **({} if asked is None else _part(flow, asked)),
+    }
+
+
+def _trouble(of: Sequence[Trouble]) -> Json:
+    """Several things of one cause; reason and remedy are those of the first."""
+    first = of[0]
+    return {
+        "word": first.word.value,
+        "action_required": first.requires_action,
+        "subject": first.cause.subject.value,
+        "count": len(of),
+        "names": [it.what for it in of[:SIZE]],
+        "reason": first.reason,
+        "remedy": first.remedy or None,
+        "since_ms": int(min(it.since for it in of) * 1000),
     }
 
 

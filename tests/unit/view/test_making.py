@@ -1,8 +1,10 @@
+from dataclasses import replace
 from math import inf
 from typing import Final
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import (
     ClusterLook,
     ConnectorLook,
@@ -290,3 +292,76 @@ def test_what_was_not_known_is_not_taken_from_the_view_before() -> None:
     back = view_of(NODE, [source(quiet)], 1002.0, cut_off)
     words = [it.flows[0].topics[0].state.word for it in (known, cut_off, back)]
     assert words == [Word.CAUGHT_UP, Word.UNKNOWN, Word.CAUGHT_UP]
+
+
+def refused(topic: str, word: TroubleWord = TroubleWord.NOT_CREATED, partitions: int = 2) -> Trouble:
+    cause = Cause.of(word, Subject.TOPIC, f"a.{topic}", f"create a.{topic}: no", "set the factor")
+    return Trouble(cause, topic, f"a.{topic}", 940.0, (0, partitions))
+
+
+def test_topics_that_can_t_be_created_are_there_with_reason_and_age() -> None:
+    caught_up = source(look())
+    made = flow(replace(caught_up, troubles=[refused("bills"), refused("carts")]))
+    assert [(it.name, it.state.word, len(it.partitions)) for it in made.topics] == [
+        ("bills", Word.ACTION_REQUIRED, 2),
+        ("carts", Word.ACTION_REQUIRED, 2),
+        ("orders", Word.CAUGHT_UP, 1),
+    ]
+    assert made.topics[0].state[1:3] == (60.0, "not created: create a.bills: no; set the factor")
+    assert made.topics[0].lag.records is None, "what was never read is not 0"
+    assert (made.topics[0].target, made.lag.records) == ("a.bills", None)
+    assert made.state.word is Word.ACTION_REQUIRED
+    assert made.connectors[0].state == (
+        Word.ACTION_REQUIRED,
+        60.0,
+        "bills, carts not created: create a.bills: no; set the factor",
+        "set the factor",
+    )
+    assert [it.what for it in made.troubles] == ["bills", "carts"]
+
+
+def test_a_flow_none_of_whose_topics_can_be_created_needs_action() -> None:
+    made = flow(replace(source(), partitions=(), troubles=[refused("bills")]))
+    assert (made.state.word, made.words) == (Word.ACTION_REQUIRED, {Word.ACTION_REQUIRED: 2})
+    made = flow(replace(source(), partitions=None, troubles=[refused("bills")]))
+    assert made.state.word is Word.ACTION_REQUIRED
+
+
+def test_a_topic_that_could_not_be_grown_has_both_kinds_of_partitions() -> None:
+    grown = refused("orders", TroubleWord.NOT_GROWN)._replace(partitions=(1, 3))
+    made = flow(replace(source(look(partition=0)), troubles=[grown]))
+    (orders,) = made.topics
+    assert [it.state.word for it in orders.partitions] == [
+        Word.CAUGHT_UP,
+        Word.ACTION_REQUIRED,
+        Word.ACTION_REQUIRED,
+    ]
+    assert orders.state.word is Word.ACTION_REQUIRED
+
+
+def test_what_a_quota_delays_needs_no_action() -> None:
+    made = flow(replace(source(look()), troubles=[refused("bills", TroubleWord.THROTTLED)]))
+    assert {it.name: it.state.word for it in made.topics} == {
+        "bills": Word.RETRYING,
+        "orders": Word.CAUGHT_UP,
+    }
+    assert made.connectors[0].state.word is Word.RETRYING
+
+
+def test_troubles_of_every_connector_are_those_of_the_flow() -> None:
+    of_group = Trouble(Cause.of(TroubleWord.NOT_COMMITTED, Subject.GROUP, "g1", "g1: no"), "g1", since=990.0)
+    beats = Trouble(
+        Cause.of(TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, "heartbeats", "no"), "heartbeats", since=980.0
+    )
+    heartbeat = HeartbeatLook(A_TO_B, ConnectorName("beats"), "heartbeat", troubles=[beats])
+    made = flow(source(look()), replace(groups(), troubles=[of_group]), heartbeat)
+    assert [(it.what, it.word) for it in made.troubles] == [
+        ("heartbeats", "not written"),
+        ("g1", "not committed"),
+    ]
+    assert made.state.word is Word.ACTION_REQUIRED
+    assert [it.state.word for it in made.connectors] == [
+        Word.CAUGHT_UP,
+        Word.ACTION_REQUIRED,
+        Word.ACTION_REQUIRED,
+    ]

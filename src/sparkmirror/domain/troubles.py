@@ -1,0 +1,134 @@
+"""Defines what a mirror was asked for and can't do now: one word, the reason, since when, and the remedy.
+
+The connector that finds one keeps it (`storage.troubles`), and all that shows a mirror shows it: pages,
+commands, metrics, events, Connect's status. Pure.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
+from typing import Final, NamedTuple
+
+from sparkmirror.domain.quantities import some_of
+
+NAME: Final = "{name}"
+"""Stands in reasons and remedies for the name of each thing that they are about."""
+
+
+class TroubleWord(StrEnum):
+    """Says what is not done. The worst one first."""
+
+    FAILED = "failed"
+    BLOCKED = "blocked"
+    """It is selected, and can't be mirrored: its name, or a plug-in."""
+    NOT_CREATED = "not created"
+    NOT_GROWN = "not grown"
+    NOT_READ = "not readable"
+    NOT_WRITTEN = "not written"
+    NOT_COMMITTED = "not committed"
+    NOT_SYNCED = "not synced"
+    THROTTLED = "throttled"
+    WAITING = "waiting"
+
+
+class Subject(StrEnum):
+    """What kind of thing a trouble is about."""
+
+    TOPIC = "topic"
+    """Of the source, by its name there."""
+    GROUP = "group"
+    STATE_TOPIC = "internal topic"
+    ACTION = "action"
+    """Something that the mirror does now and then."""
+
+
+_PASSING: Final = frozenset({TroubleWord.THROTTLED, TroubleWord.WAITING})
+_SEVERITY: Final = {word: at for at, word in enumerate(TroubleWord)}
+
+
+class Cause(NamedTuple):
+    """What several things may have in common. `reason` and `remedy` are texts with `NAME`."""
+
+    word: TroubleWord
+    subject: Subject
+    reason: str
+    remedy: str = ""
+
+    @property
+    def requires_action(self) -> bool:
+        """Whether it does not pass by itself."""
+        return self.word not in _PASSING
+
+    @classmethod
+    def of(cls, word: TroubleWord, subject: Subject, name: str, reason: str, remedy: str = "") -> "Cause":
+        """Make the cause from texts about one thing, which is called `name` in them."""
+        named = rf"(?<!\w){re.escape(name)}(?!\w)" if name else "(?!)"
+        return cls(word, subject, re.sub(named, NAME, reason), re.sub(named, NAME, remedy))
+
+    def text(self, name: str) -> str:
+        """Return reason and remedy for the thing of this name."""
+        text = f"{self.reason}; {self.remedy}" if self.remedy else self.reason
+        return text.replace(NAME, name)
+
+
+class Trouble(NamedTuple):
+    """`what` is a name; `name` is what reason and remedy call it, where that differs: its name on the target.
+
+    `since` is in epoch seconds, 0.0 before it is known. `partitions` of a topic, from the first one up to the
+    last one excluded, are not copied for it.
+    """
+
+    cause: Cause
+    what: str
+    name: str = ""
+    since: float = 0.0
+    partitions: tuple[int, int] = (0, 0)
+
+    @property
+    def word(self) -> TroubleWord:
+        return self.cause.word
+
+    @property
+    def requires_action(self) -> bool:
+        return self.cause.requires_action
+
+    @property
+    def reason(self) -> str:
+        return self.cause.reason.replace(NAME, self.name or self.what)
+
+    @property
+    def remedy(self) -> str:
+        return self.cause.remedy.replace(NAME, self.name or self.what)
+
+    @property
+    def text(self) -> str:
+        """Reason and remedy."""
+        return self.cause.text(self.name or self.what)
+
+
+def worst_first(troubles: Iterable[Trouble]) -> list[Trouble]:
+    return sorted(troubles, key=lambda it: (_SEVERITY[it.word], it.cause, it.what))
+
+
+def by_cause(troubles: Iterable[Trouble]) -> Mapping[Cause, Sequence[Trouble]]:
+    """Group troubles by what they have in common, the worst first."""
+    found: dict[Cause, list[Trouble]] = {}
+    for trouble in worst_first(troubles):
+        found.setdefault(trouble.cause, []).append(trouble)
+    return found
+
+
+def trouble_lines(troubles: Iterable[Trouble]) -> list[str]:
+    """Return a line for each cause, however many things it concerns."""
+    return [cause_line(of) for of in by_cause(troubles).values()]
+
+
+def cause_line(of: Sequence[Trouble]) -> str:
+    """Say what several troubles of one cause are; reason and remedy are those of the first."""
+    first = of[0]
+    return f"{some_of([it.what for it in of])} {first.word}: {first.text}"
+
+
+def action_required(troubles: Iterable[Trouble]) -> Trouble | None:
+    """Return the worst of them that does not pass by itself."""
+    return next((it for it in worst_first(troubles) if it.requires_action), None)
