@@ -19,6 +19,7 @@ from kafka.protocol.metadata import MetadataResponse
 
 from sparkmirror.kafka.wire.error_codes import (
     FENCED_LEADER_EPOCH,
+    INVALID_CONFIG,
     INVALID_REPLICATION_FACTOR,
     LEADER_NOT_AVAILABLE,
     NONE,
@@ -30,6 +31,7 @@ from sparkmirror.kafka.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tests.memory.partition_log import PartitionLog
+from tests.memory.topic_configs import fault_of
 
 if TYPE_CHECKING:
     from tests.memory.cluster import MemoryCluster, MemoryTopic
@@ -219,12 +221,15 @@ def create(exchange: "Exchange") -> Any:
     results = []
     for asked in exchange.request.topics:
         error = TOPIC_ALREADY_EXISTS if asked.name in cluster.topics else NONE
+        config = {entry.name: entry.value for entry in asked.configs or ()}
+        fault = fault_of(config)
         if not _NAME.fullmatch(asked.name):
             error = _INVALID_TOPIC
+        elif fault is not None:
+            error = INVALID_CONFIG
         elif asked.replication_factor > len(cluster.live):
             error = INVALID_REPLICATION_FACTOR
         if error == NONE and not exchange.request.validate_only:
-            config = {entry.name: entry.value for entry in asked.configs or ()}
             cluster.create(asked.name, max(asked.num_partitions, 1), config)
         topic = cluster.topics.get(asked.name)
         results.append(
@@ -232,7 +237,7 @@ def create(exchange: "Exchange") -> Any:
                 name=asked.name,
                 topic_id=uuid.UUID(int=0) if topic is None else topic.id,
                 error_code=error,
-                error_message=None,
+                error_message=fault if error == INVALID_CONFIG else None,
                 num_partitions=0 if topic is None else len(topic.partitions),
                 replication_factor=1,
                 configs=[],
@@ -338,13 +343,18 @@ def alter_configs(exchange: "Exchange") -> Any:
     responses = []
     for asked in exchange.request.resources:
         topic = exchange.cluster.topics.get(asked.resource_name)
-        if topic is not None:
-            for change in asked.configs:
-                operations[change.config_operation](topic.config, change)
+        altered: dict[str, str] = {} if topic is None else dict(topic.config)
+        for change in asked.configs:
+            operations[change.config_operation](altered, change)
+        fault = fault_of(altered)
+        if topic is not None and fault is None and not exchange.request.validate_only:
+            topic.config.clear()
+            topic.config.update(altered)
+        error = INVALID_CONFIG if fault is not None else NONE
         responses.append(
             IncrementalAlterConfigsResponse.AlterConfigsResourceResponse(
-                error_code=UNKNOWN_TOPIC_OR_PARTITION if topic is None else NONE,
-                error_message=None,
+                error_code=UNKNOWN_TOPIC_OR_PARTITION if topic is None else error,
+                error_message=fault,
                 resource_type=asked.resource_type,
                 resource_name=asked.resource_name,
             )

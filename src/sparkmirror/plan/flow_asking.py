@@ -30,7 +30,8 @@ def survey_flow(
     settings, flow = connector.settings, on.flow
     mirrored = topics.pairs
     own = [*own_topics(on, connector), *more_own]
-    named = settings.topic_filter.named if isinstance(settings.topic_filter, DefaultTopicFilter) else ()
+    chosen = settings.topic_filter if isinstance(settings.topic_filter, DefaultTopicFilter) else None
+    named = () if chosen is None else chosen.named
     asked = mirrored[:asked_max]
     at_source = {topic for topic, _ in asked} | set(named) | _names(own, flow.source)
     at_target = {remote for _, remote in asked} | _names(own, flow.target)
@@ -46,6 +47,7 @@ def survey_flow(
         mirrored,
         topics.selected.blocked,
         named,
+        () if chosen is None else chosen.matching_none(topics.source),
         topics.plan,
         own=own,
         id_prefix=prefix,

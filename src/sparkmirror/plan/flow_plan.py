@@ -151,7 +151,7 @@ def own_topic_changes(missing: Iterable[tuple[Alias, TopicCreation]]) -> Iterato
 
 def topic_changes(target: Alias, plan: TopicPlan) -> Iterator[Change]:
     for new in plan.creates:
-        topic = TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
+        topic = new.creation
         yield _creation("topic", target, topic, {"source": new.source})
     for grown in plan.grows:
         text = f"{grown.existing} -> {_counted(grown.partitions, 'partition')}"

@@ -8,10 +8,8 @@ from typing import Final, TypeVar
 
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
-from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnNewerPosition
-from sparkmirror.domain.rights import Need
-from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.cluster_survey import survey
 from sparkmirror.periodic.flow_log import flow_log
@@ -32,14 +30,14 @@ from sparkmirror.plan.flow_plan import (
     own_topic_changes,
     topic_changes,
 )
-from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
+from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.group_access import lag_group_findings, missing_group_rights
 from sparkmirror.plan.holes import estimated_holes
 from sparkmirror.plan.newer_positions import Newer, newer_positions, predecessor
 from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replicas
 from sparkmirror.plan.renamed_targets import renamed_targets
+from sparkmirror.plan.validation import validated
 from sparkmirror.plan.without_position import filled_topics, predecessors
-from sparkmirror.policies.admin_writes import Results
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, FlowWorker
 from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic
 from sparkmirror.settings.source import MirrorSourceSettings, preserves_offsets
@@ -131,7 +129,7 @@ class _Planning:
         no_news: Sequence[str] = ()
         self._part("promoted topics", self._promoted.check, no_news)
         topics = self._topics()
-        configs = self._configs()
+        configs, smaller_limits = self._configs()
         acls = self._acls()
         accounts = self._accounts()
         more_own = () if beside is None else _own_topics_beside(beside)
@@ -146,6 +144,7 @@ class _Planning:
         surveyed = replace(
             surveyed,
             configs=configs,
+            smaller_limits=smaller_limits,
             acls=acls,
             accounts=accounts,
             begun=begun,
@@ -161,9 +160,9 @@ class _Planning:
             left_out=left.left_out,
             newer=newer,
             renamed=renamed_targets(left.positions, topics.pairs, self._admins.target.listing()),
-            refusals=self._refusals(surveyed, configs),
             unfit=self._unfit(surveyed),
         )
+        surveyed = validated(surveyed, self._admins, self._connector, self._part)
         lacking = self._lacking_groups(surveyed, beside)
         return FlowPlan(
             self._on.flow,
@@ -223,11 +222,13 @@ class _Planning:
             found = self._part("topics", sync.plan, None)
         return listed() if found is None else found
 
-    def _configs(self) -> ConfigPlan:
-        if self._settings.sync_topic_configs_interval_s is None:
-            return ConfigPlan()
+    def _configs(self) -> tuple[ConfigPlan, Mapping[str, tuple[int, int]]]:
         sync = ConfigSync(self._settings, self._admins, self._log)
-        return self._part("configs", sync.plan, ConfigPlan(), Severity.WARNS)
+        none: Mapping[str, tuple[int, int]] = {}
+        smaller = self._part("configs", sync.smaller_limits, none, Severity.WARNS)
+        if self._settings.sync_topic_configs_interval_s is None:
+            return ConfigPlan(), smaller
+        return self._part("configs", sync.plan, ConfigPlan(), Severity.WARNS), smaller
 
     def _acls(self) -> AclPlan:
         if self._settings.sync_topic_acls_interval_s is None:
@@ -335,40 +336,6 @@ class _Planning:
             refused = refusal(self._settings, topic)
             if refused is not None:
                 yield Skipped(topic, refused.rule, refused.why)
-
-    # validation by brokers
-
-    def _refusals(self, surveyed: FlowSurvey, configs: ConfigPlan) -> Sequence[Refusal]:
-        """The changes that brokers refuse. They can't validate changes that a plug-in makes."""
-        if self._admins.writes is not self._admins.target:
-            return []
-        topics, connector, missing = surveyed.topics, self._connector, surveyed.missing
-        creations = [
-            TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
-            for new in topics.creates
-        ]
-        grows = {topic.name: topic.partitions for topic in topics.grows}
-        source, target = self._on.flow
-        creations += [own.creation for own in missing if own.cluster == target]
-        at_source = [own.creation for own in missing if own.cluster == source]
-        refused = list[Refusal]()
-        with closing(Admin(connector.target_admin, checks_only=True)) as checks:
-            for need, check in (
-                (Need.CREATE_TOPIC, lambda: checks.create_topics(creations)),
-                (Need.GROW_TOPIC, lambda: checks.grow_topics(grows)),
-                (Need.ALTER_TOPIC_CONFIGS, lambda: checks.alter_configs(configs.changes)),
-            ):
-                refused += _refused(target, need, self._part(need.requests, check, {}))
-        if at_source:
-            with closing(Admin(connector.offset_syncs_admin, checks_only=True)) as checks:
-                refused += _refused(source, Need.CREATE_TOPIC, checks.create_topics(at_source))
-        return refused
-
-
-def _refused(cluster: Alias, need: Need, results: Results) -> Iterable[Refusal]:
-    for name, error in results.items():
-        if error is not None:
-            yield Refusal(cluster, need, name, error)
 
 
 def _copies(

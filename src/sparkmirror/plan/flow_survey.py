@@ -16,6 +16,7 @@ from sparkmirror.settings.topic_selection import Blocked
 from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
+from sparkmirror.setup.refused_configs import RefusedConfigs
 from sparkmirror.setup.topic_plan import TopicPlan
 from sparkmirror.storage.own_topics import OwnTopic, Unfit
 
@@ -46,8 +47,12 @@ class FlowSurvey:
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
     """The topics that are selected and can't be mirrored."""
     named: Collection[str] = ()
+    idle_patterns: Sequence[str] = ()
+    """Patterns of `topics` that no topic matches."""
     topics: TopicPlan = field(default_factory=TopicPlan)
     configs: ConfigPlan = field(default_factory=ConfigPlan)
+    smaller_limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    """The largest batch of source and target, for topics whose target takes less and that no sync alters."""
     acls: AclPlan = field(default_factory=AclPlan)
     accounts: AccountPlan = field(default_factory=AccountPlan)
     own: Sequence[OwnTopic] = ()
@@ -76,6 +81,10 @@ class FlowSurvey:
     renamed: Mapping[str, RenamedTarget] = field(default_factory=dict)
     """Source topics that were mirrored to topics of other names."""
     refusals: Sequence[Refusal] = ()
+    created_without: RefusedConfigs = field(default_factory=dict)
+    """The configs without which topics can be created."""
+    unaltered: RefusedConfigs = field(default_factory=dict)
+    """The configs that the target refuses to alter."""
     unfit: Sequence[Unfit] = ()
     """Own topics that exist and are not as they must be."""
     id_prefix: str = FENCING_IDS

@@ -19,6 +19,7 @@ from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.plan.renamed_targets import renamed_text
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause, mirrors_by_pattern, same_cluster
+from sparkmirror.setup.refused_configs import created_without
 from sparkmirror.setup.topic_plan import throttled_creation
 
 TOO_MANY_REPLICAS: Final = "too many replicas"
@@ -32,6 +33,8 @@ REFUSED: Final = "refused"
 THROTTLED: Final = "throttled"
 UNREADABLE: Final = "unreadable"
 UNKNOWN_CONFIG: Final = "unknown config"
+REFUSED_CONFIG: Final = "refused config"
+SMALLER_LIMIT: Final = "smaller limit"
 MISSING_TOPIC: Final = "missing topic"
 LOST_RECORDS: Final = "lost records"
 RENAMED: Final = "another name"
@@ -220,6 +223,9 @@ def _missing_topics(survey: FlowSurvey) -> Iterator[Finding]:
         if name not in survey.source_topics and survey.source.errors.get(name) == UNKNOWN_TOPIC_OR_PARTITION:
             text = f"topics names it, and {survey.source.alias} has no such topic yet"
             yield Finding(MISSING_TOPIC, Severity.WARNS, name, text, "is it spelled so?")
+    for pattern in survey.idle_patterns:
+        text = f"no topic of {survey.source.alias} matches this pattern of topics"
+        yield Finding(MISSING_TOPIC, Severity.WARNS, pattern, text, "is it spelled so?")
 
 
 def _refused(survey: FlowSurvey, kinds: Collection[str]) -> Iterator[Finding]:
@@ -306,6 +312,37 @@ def _unknown_configs(survey: FlowSurvey) -> Iterator[Finding]:
         )
 
 
+def _refused_configs(survey: FlowSurvey) -> Iterator[Finding]:
+    unaltered: dict[str, list[str]] = {}
+    for topic, configs in survey.unaltered.items():
+        for name in configs:
+            unaltered.setdefault(name, []).append(topic)
+    lines = list(created_without(survey.created_without))
+    lines += (
+        (name, f"{some_of(topics)} can't follow the source in {name}: {survey.unaltered[topics[0]][name]}")
+        for name, topics in sorted(unaltered.items())
+    )
+    for name, text in lines:
+        remedy = f"let {survey.target.alias} accept it, or add {name} to config.properties.exclude"
+        yield Finding(REFUSED_CONFIG, Severity.WARNS, name, text, remedy)
+
+
+def _smaller_limits(survey: FlowSurvey) -> Iterator[Finding]:
+    topics: dict[tuple[int, int], list[str]] = {}
+    for topic, sizes in survey.smaller_limits.items():
+        topics.setdefault(sizes, []).append(topic)
+    target = survey.target.alias
+    for (here, there), of in sorted(topics.items()):
+        yield Finding(
+            SMALLER_LIMIT,
+            Severity.WARNS,
+            some_of(of),
+            f"{target} takes batches of {there:,} bytes there (max.message.bytes) and the source {here:,}: "
+            "a partition stops at its first larger batch, and no sync of configs changes that",
+            f"set max.message.bytes to {here} on {target}",
+        )
+
+
 def _acls(survey: FlowSurvey) -> Iterator[Finding]:
     if survey.acls.unavailable is not None:
         yield Finding(
@@ -342,6 +379,8 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _newer_positions,
     _renamed,
     _unknown_configs,
+    _refused_configs,
+    _smaller_limits,
     _notes,
     _acls,
     preserved_topics,

@@ -151,9 +151,10 @@ class _Asking:
         except KafkaError as error:
             self._notes.append(f"configs can't be read: {error}")
             return []
-        if self._settings.sync_topic_configs_interval_s is None:
+        is_synced = self._settings.sync_topic_configs_interval_s is not None
+        if not is_synced:
             self._notes.append("sync.topic.configs.enabled is false: configs are set once, at creation")
-        return list(config_differences(self._settings.config_filter, here, there))
+        return list(config_differences(self._settings.config_filter, here, there, is_synced=is_synced))
 
     def _acls(self, remote: str) -> Sequence[str]:
         if self._settings.sync_topic_acls_interval_s is None:

@@ -1,7 +1,7 @@
 """Selects topics and consumer groups by two lists of Java regexes; excludes win (KIP-382)."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 from sparkmirror.policies.java_regex import compile_list
@@ -36,6 +36,10 @@ class DefaultTopicFilter:
     def named(self) -> frozenset[str]:
         """The topics that are asked for by their names, whether they exist or not."""
         return self._lists.named
+
+    def matching_none(self, topics: Iterable[str]) -> Sequence[str]:
+        """The patterns of `topics` that match none of these names."""
+        return self._lists.matching_none(topics)
 
     def should_replicate(self, topic: str) -> bool:
         return self._lists.selects(topic)
@@ -96,6 +100,15 @@ class NameLists:
     def named(self) -> frozenset[str]:
         """The literal names in the first list: such a pattern matches itself, at least."""
         return frozenset(name for name in self._includes if _NAME.fullmatch(name) and self.selects(name))
+
+    def matching_none(self, names: Iterable[str]) -> Sequence[str]:
+        """The patterns of the first list, but for literal names, that match none of these."""
+        return [
+            pattern
+            for pattern in self._includes
+            if not _NAME.fullmatch(pattern)
+            and not any(map(compile_list([pattern], self._key).fullmatch, names))
+        ]
 
     def selects(self, name: str) -> bool:
         return self._included.fullmatch(name) and not self._excluded.fullmatch(name)

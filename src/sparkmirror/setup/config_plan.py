@@ -60,7 +60,11 @@ def topics_by_unknown(plan: ConfigPlan) -> Mapping[str, tuple[str, ...]]:
 
 
 def config_differences(
-    config_filter: ConfigPropertyFilter, source: Iterable[ConfigEntry], target: Iterable[ConfigEntry]
+    config_filter: ConfigPropertyFilter,
+    source: Iterable[ConfigEntry],
+    target: Iterable[ConfigEntry],
+    *,
+    is_synced: bool = True,
 ) -> Iterator[ConfigDifference]:
     """List differences by name, with what the next sync does; an equal but inherited value is one too."""
     here = {entry.name: entry for entry in source}
@@ -71,9 +75,11 @@ def config_differences(
         source_entry, target_entry = here.get(name), there.get(name)
         values = _value(source_entry), _value(target_entry)
         if name in coming:
-            is_set = coming[name].op is AlterConfigOpType.SET
+            will = "sets" if coming[name].op is AlterConfigOpType.SET else "resets"
             yield ConfigDifference(
-                name, *values, "the next sync sets it" if is_set else "the next sync resets it"
+                name,
+                *values,
+                f"the next sync {will} it" if is_synced else "left as it is: no sync is enabled",
             )
         elif values[0] != values[1]:
             yield ConfigDifference(

@@ -1,11 +1,10 @@
 """Alters the configs of the target's topics so that they follow their source."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from sparkmirror.domain.errors import UnsupportedVersionError
-from sparkmirror.domain.topics import AlterConfigOp
-from sparkmirror.kafka.wire.error_codes import INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION
+from sparkmirror.domain.topics import ConfigEntry
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.config_plan import (
@@ -15,6 +14,7 @@ from sparkmirror.setup.config_plan import (
     topics_by_unknown,
 )
 from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.refused_configs import alter_configs
 from sparkmirror.setup.topic_plan import replicated_topics
 
 _PORTION: Final = 500
@@ -22,10 +22,7 @@ _PORTION: Final = 500
 _LINES_MAX: Final = 20
 """The most topics that are logged in lines of their own."""
 _NAMED_MAX: Final = 3
-_ABOUT_A_CONFIG: Final = frozenset({INVALID_CONFIG, INVALID_REQUEST, POLICY_VIOLATION})
-"""Refusals of one config, for which a broker leaves all of a topic's as they are."""
-
-Changes = Mapping[str, Sequence[AlterConfigOp]]
+_BATCH_MAX: Final = "max.message.bytes"
 
 
 class ConfigSync:
@@ -55,17 +52,38 @@ class ConfigSync:
         self._unreadable.clear()
         return plan_configs(self._settings.config_filter, self._described(pairs))
 
+    def smaller_limits(self) -> Mapping[str, tuple[int, int]]:
+        """Return the largest batch of source and target for topics whose target takes less.
+
+        There are none where a sync sets it. Raises KafkaError.
+        """
+        settings = self._settings
+        is_set = settings.config_filter.should_replicate_config_property(_BATCH_MAX)
+        if settings.sync_topic_configs_interval_s is not None and is_set:
+            return {}
+        source, target = self._admins.source.partition_counts(), self._admins.target.partition_counts()
+        pairs = replicated_topics(settings, source, target)
+        found = {
+            one.topic: (_batch_max(one.source), _batch_max(one.target))
+            for one in self._described(pairs, [_BATCH_MAX])
+        }
+        return {topic: sizes for topic, sizes in found.items() if sizes[0] > sizes[1]}
+
     def apply(self, plan: ConfigPlan) -> None:
         """Apply it; each problem is logged once. Raises KafkaError when the request as a whole failed."""
         problems = [*self._unreadable, *self._unknown(plan)]
         try:
-            refusals = self._alter(plan.changes)
+            errors, refused = alter_configs(self._admins.writes.alter_configs, plan.changes)
         except UnsupportedVersionError as error:
             problems.append(self._too_old(plan, error))
         else:
             self._incompatible = None
-            self._log_done([topic for topic in plan.changes if topic not in refusals])
-            problems += (text for texts in refusals.values() for text in texts)
+            done = plan.changes.keys() - errors.keys() - refused.keys()
+            self._log_done([topic for topic in plan.changes if topic in done])
+            problems += map(str, errors.values())
+            problems += (
+                f"{name}: {error}" for configs in refused.values() for name, error in configs.items()
+            )
         self._problems.log(sorted(problems))
 
     def _too_old(self, plan: ConfigPlan, error: UnsupportedVersionError) -> str:
@@ -78,37 +96,19 @@ class ConfigSync:
             f"source: upgrade {target} to Kafka 2.3 or newer, or set sync.topic.configs.enabled=false"
         )
 
-    def _described(self, pairs: Sequence[tuple[str, str]]) -> Iterator[MirroredConfigs]:
+    def _described(
+        self, pairs: Sequence[tuple[str, str]], names: Sequence[str] = ()
+    ) -> Iterator[MirroredConfigs]:
         """Describe configs in portions: thousands of topics have a million configs."""
         for at in range(0, len(pairs), _PORTION):
             some = pairs[at : at + _PORTION]
-            at_source, untold_at_source = self._admins.source.known_topic_configs([one for one, _ in some])
-            at_target, untold_at_target = self._admins.target.known_topic_configs([one for _, one in some])
+            topics, remotes = [one for one, _ in some], [one for _, one in some]
+            at_source, untold_at_source = self._admins.source.known_topic_configs(topics, names)
+            at_target, untold_at_target = self._admins.target.known_topic_configs(remotes, names)
             self._unreadable += map(str, (*untold_at_source.values(), *untold_at_target.values()))
             for topic, remote in some:
                 if topic in at_source and remote in at_target:
                     yield MirroredConfigs(remote, at_source[topic], at_target[remote])
-
-    def _alter(self, changes: Changes) -> Mapping[str, Sequence[str]]:
-        """The refusals by topic. Raises KafkaError."""
-        results = self._admins.writes.alter_configs(changes)
-        refusals: dict[str, list[str]] = {}
-        one_by_one: dict[str, Sequence[AlterConfigOp]] = {}
-        for topic, error in results.items():
-            if error is None:
-                continue
-            if isinstance(error, UnsupportedVersionError):
-                raise error
-            if error.code in _ABOUT_A_CONFIG and len(changes[topic]) > 1:
-                one_by_one[topic] = changes[topic]
-            else:
-                refusals[topic] = [str(error)]
-        for number in range(max(map(len, one_by_one.values()), default=0)):
-            turn = {topic: some[number : number + 1] for topic, some in one_by_one.items() if some[number:]}
-            for topic, error in self._admins.writes.alter_configs(turn).items():
-                if error is not None:
-                    refusals.setdefault(topic, []).append(f"{turn[topic][0].name}: {error}")
-        return refusals
 
     def _unknown(self, plan: ConfigPlan) -> Iterator[str]:
         target = self._settings.flow.target
@@ -121,6 +121,10 @@ class ConfigSync:
             return
         for topic in topics:
             self._log.info("configs of %s follow the source again", topic)
+
+
+def _batch_max(configs: Iterable[ConfigEntry]) -> int:
+    return next((int(entry.value) for entry in configs if entry.name == _BATCH_MAX and entry.value), 0)
 
 
 def _named(topics: Sequence[str]) -> str:

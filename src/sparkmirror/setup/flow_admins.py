@@ -14,6 +14,8 @@ class FlowAdmins:
         self.connector = connector
         self.source = Admin(connector.source_admin)
         self.target = Admin(connector.target_admin)
+        self.checks = Admin(connector.target_admin, checks_only=True)
+        """Lets the target's brokers validate changes, and makes none."""
         self._writes = connector.admin_plugins.over(self.target, flow.target)
 
     @property
@@ -24,3 +26,4 @@ class FlowAdmins:
     def close(self) -> None:
         self.source.close()
         self.target.close()
+        self.checks.close()

@@ -7,11 +7,11 @@ Pure.
 """
 
 from collections.abc import Container, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
-from sparkmirror.domain.topics import ConfigEntry
+from sparkmirror.domain.topics import ConfigEntry, TopicCreation
 from sparkmirror.policies.config_filter import creation_configs
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes, preserves_offsets
 from sparkmirror.settings.topic_selection import Pairs, Selection, remote_topic, should_replicate
@@ -35,8 +35,13 @@ class NewTopic:
     partitions: int
     replication_factor: int
     configs: tuple[tuple[str, str], ...]
-    unknown: tuple[str, ...] = ()
-    """Configs that the target's brokers don't have."""
+
+    @property
+    def creation(self) -> TopicCreation:
+        return TopicCreation(self.name, self.partitions, self.replication_factor, dict(self.configs))
+
+    def without(self, configs: Container[str]) -> "NewTopic":
+        return replace(self, configs=tuple(each for each in self.configs if each[0] not in configs))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,18 +117,14 @@ def plan_topics(
     source: Mapping[str, SourceTopic],
     target: Mapping[str, int],
     pairs: Pairs | None = None,
-    known_configs: Container[str] | None = None,
 ) -> TopicPlan:
     """Plan what the target lacks. `target` maps its topics to their numbers of partitions.
 
-    A broker makes no topic with a config that it does not know: what is not in `known_configs` is left out,
-    unless that is None. Nothing is ever shrunk, and `plan_deletes` decides about topics that disappear
-    at the source.
+    Nothing is ever shrunk, and `plan_deletes` decides about topics that disappear at the source.
     `pairs`, here and elsewhere, are those of a `Selection` that has seen the same source.
     """
     creates: list[NewTopic] = []
     grows: list[GrowTopic] = []
-    warnings: list[str] = []
     notes: list[TopicNote] = []
     for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
         partitions = source[topic].partitions
@@ -134,11 +135,10 @@ def plan_topics(
             elif existing > partitions:
                 notes.append(TopicNote(remote, topic, _has_more(topic, partitions, existing)))
         else:
-            creates.append(_new_topic(settings, topic, source[topic], known_configs))
-    warnings += _unknown(settings.flow.target, creates)
+            creates.append(_new_topic(settings, topic, source[topic]))
     if settings.topic_deletes is TopicDeletes.NO:
         notes += _left_behind(settings, source, target)
-    return TopicPlan(tuple(creates), tuple(grows), tuple(warnings), tuple(notes))
+    return TopicPlan(tuple(creates), tuple(grows), notes=tuple(notes))
 
 
 def copy_partitions(
@@ -186,28 +186,13 @@ def _left_behind(
             )
 
 
-def _unknown(target: str, creates: Iterable[NewTopic]) -> Iterable[str]:
-    topics: dict[str, list[str]] = {}
-    for new in creates:
-        for name in new.unknown:
-            topics.setdefault(name, []).append(new.name)
-    for name, of in sorted(topics.items()):
-        more = f" and {len(of) - 1:,} more" if len(of) > 1 else ""
-        yield f"{target} does not know the config {name}; made without it: {of[0]}{more}"
-
-
-def _new_topic(
-    settings: MirrorSourceSettings, name: str, topic: SourceTopic, known: Container[str] | None
-) -> NewTopic:
-    configs = creation_configs(settings.config_filter, topic.configs)
-    unknown = () if known is None else tuple(key for key, _ in configs if key not in known)
+def _new_topic(settings: MirrorSourceSettings, name: str, topic: SourceTopic) -> NewTopic:
     return NewTopic(
         name=remote_topic(settings, name),
         source=name,
         partitions=topic.partitions,
         replication_factor=settings.replication_factor,
-        configs=tuple(config for config in configs if config[0] not in unknown),
-        unknown=unknown,
+        configs=creation_configs(settings.config_filter, topic.configs),
     )
 
 

@@ -6,14 +6,15 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
-from sparkmirror.domain.topics import TopicCreation, TopicListing
+from sparkmirror.domain.errors import KafkaError, TopicExistsError
+from sparkmirror.domain.topics import TopicListing
 from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.policies.admin_writes import Results
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Selected, Selection, blocked_lines
 from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.refused_configs import TopicCreations, created_without
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_deletes import DeletePlan
 from sparkmirror.setup.topic_plan import (
@@ -85,6 +86,7 @@ class TopicSync:
         self._log = log
         self._deletes = deletes if settings.topic_deletes is not TopicDeletes.NO else None
         self._selection = Selection(settings, begun)
+        self._creations = TopicCreations(admins.writes.create_topics, admins.checks.create_topics)
         self._planned: tuple[_Sight, Topics] | None = None
         self._applied: TopicPlan | None = None
         self._is_all_readable = True
@@ -92,7 +94,8 @@ class TopicSync:
         self._made: dict[str, int] = {}
         self._made_until = 0.0
         self._awaiting_since: float | None = None
-        self._problems = LogOnce(log)
+        self._problems = LogOnce(log, logging.WARNING, _LINES_MAX, "similar problems of %d more topics")
+        self._without = LogOnce(log)
         self._throttled = LogOnce(log, logging.INFO)
         self._held = LogOnce(log)
         self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "similar problems of %d more topics")
@@ -117,11 +120,7 @@ class TopicSync:
         """
         if plan is self._applied:
             return {}
-        creations = [
-            TopicCreation(new.name, new.partitions, new.replication_factor, dict(new.configs))
-            for new in plan.creates
-        ]
-        created = self._admins.writes.create_topics(creations)
+        created, without = self._creations.create([new.creation for new in plan.creates])
         grown = self._admins.writes.grow_topics({topic.name: topic.partitions for topic in plan.grows})
         if self._deletes is not None:
             self._deletes.apply()
@@ -134,6 +133,7 @@ class TopicSync:
         blocked = [] if self._planned is None else blocked_lines(self._planned[1].selected)
         throttled = {name for name, error in results.items() if _is_throttled(error)}
         self._problems.log(sorted([*plan.warnings, *blocked, *_failures(plan, results)]))
+        self._without.log(text for _, text in created_without(without))
         self._throttled.log([throttled_creation(self._settings.flow.target)] if throttled else [])
         self._notes.log(sorted(map(str, plan.notes)))
         self._applied = plan
@@ -179,24 +179,12 @@ class TopicSync:
         missing = missing_topics(self._settings, source, target, pairs)
         configs, untold = self._admins.source.known_topic_configs(missing)
         source |= {topic: replace(source[topic], configs=configs.get(topic, ())) for topic in missing}
-        known = self._known_configs(sight.target.counts) if missing else None
         # Without its configs a topic is not made: they would not be found wanting until much later.
         makeable = [pair for pair in pairs if pair[0] not in untold] if untold else pairs
-        plan = plan_topics(self._settings, source, target, makeable, known)
+        plan = plan_topics(self._settings, source, target, makeable)
         plan = replace(plan, warnings=(*plan.warnings, *map(str, untold.values())))
         self._is_all_readable = not untold
         return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), selected)
-
-    def _known_configs(self, target: Iterable[str]) -> Collection[str] | None:
-        """The topic on the target; None if it does not exist or may not be described."""
-        some = next(iter(target), None)
-        if some is None:
-            return None
-        try:
-            described = self._admins.target.topic_configs([some])
-        except AuthorizationError:
-            return None
-        return {entry.name for entry in described[some]} if some in described else None
 
     def _with_made(self, target: Mapping[str, int]) -> Mapping[str, int]:
         """The target's topics as if it listed all that was made."""

@@ -268,6 +268,38 @@ def test_configs_that_the_target_does_not_know(survey: FlowSurvey) -> None:
     assert "source.e and 2 more" in found.text
 
 
+def test_configs_that_the_target_refuses_block_nothing(survey: FlowSurvey) -> None:
+    error = KafkaError("create topic source.orders on target: INVALID_CONFIG (no)", 40)
+    names = ("source.a", "source.b")
+    found = findings(
+        replace(
+            survey,
+            created_without={"source.orders": {"remote.storage.enable": error}},
+            unaltered={name: {"segment.bytes": KafkaError(f"alter {name}: no", 40)} for name in names},
+        )
+    )
+    assert [summary(each) for each in found] == [
+        ("refused config", Severity.WARNS, "remote.storage.enable"),
+        ("refused config", Severity.WARNS, "segment.bytes"),
+    ]
+    assert found[0].text == f"source.orders is created without the config remote.storage.enable: {error}"
+    assert found[1].text == "source.a, source.b can't follow the source in segment.bytes: alter source.a: no"
+    assert "config.properties.exclude" in found[0].remedy
+
+
+def test_a_target_that_takes_smaller_batches(survey: FlowSurvey) -> None:
+    sizes = (10485760, 1048588)
+    found = only(findings(replace(survey, smaller_limits={"source.a": sizes, "source.b": sizes})))
+    assert summary(found) == ("smaller limit", Severity.WARNS, "source.a, source.b")
+    assert "1,048,588 bytes" in found.text
+    assert found.remedy == "set max.message.bytes to 10485760 on target"
+
+
+def test_a_pattern_that_selects_nothing_is_named(survey: FlowSurvey) -> None:
+    found = only(findings(replace(survey, idle_patterns=[r"ordrs\..*"])))
+    assert summary(found) == ("missing topic", Severity.WARNS, r"ordrs\..*")
+
+
 def test_what_blocks_comes_first(survey: FlowSurvey) -> None:
     several = replace(
         survey,

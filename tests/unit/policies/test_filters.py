@@ -64,3 +64,9 @@ def test_setting_that_excludes_a_topic_or_group_is_reported() -> None:
 def test_literal_names_in_the_list_are_found() -> None:
     lists = NameLists("topics", ["orders", "pay.*", "a.b", ".", "secret", "x|y"], ["secret"])
     assert lists.named == {"orders", "a.b"}
+
+
+def test_patterns_that_select_nothing_are_found() -> None:
+    chosen = DefaultTopicFilter(["orders", r"ordrs\..*", r"bills\..*", "[ab]"])
+    assert chosen.matching_none(["orders.eu", "bills.eu", "b"]) == [r"ordrs\..*"]
+    assert DefaultTopicFilter().matching_none([]) == [".*"]

@@ -6,6 +6,12 @@ from sparkmirror.setup.topic_explanation import ConfigDifference
 DEFAULT = ConfigSource.DEFAULT_CONFIG
 
 
+def test_nothing_is_set_without_a_sync() -> None:
+    source, target = [ConfigEntry("retention.ms", "5")], [ConfigEntry("retention.ms", "6")]
+    (found,) = config_differences(DefaultConfigPropertyFilter(), source, target, is_synced=False)
+    assert found.why == "left as it is: no sync is enabled"
+
+
 def differences(source: list[ConfigEntry], target: list[ConfigEntry]) -> list[ConfigDifference]:
     return list(config_differences(DefaultConfigPropertyFilter(), source, target))
 

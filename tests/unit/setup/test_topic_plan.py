@@ -33,19 +33,6 @@ def test_a_missing_topic_is_created_like_its_source(settings: MirrorSourceSettin
     assert plan == TopicPlan(creates=(created,))
 
 
-def test_what_an_older_target_does_not_know_is_left_out(settings: MirrorSourceSettings) -> None:
-    configs = (ConfigEntry("compression.gzip.level", "5"), ConfigEntry("retention.ms", "1000"))
-    source = {name: SourceTopic(1, configs) for name in ("orders", "bills")}
-    plan = plan_topics(settings, source, {}, known_configs={"retention.ms"})
-    assert [(new.source, new.configs, new.unknown) for new in plan.creates] == [
-        (name, (("retention.ms", "1000"),), ("compression.gzip.level",)) for name in ("bills", "orders")
-    ]
-    assert plan.warnings == (
-        "target does not know the config compression.gzip.level; made without it: source.bills and 1 more",
-    )
-    assert plan_topics(settings, source, {}).warnings == ()
-
-
 def test_a_topic_grows_and_never_shrinks(settings: MirrorSourceSettings) -> None:
     source = {"less": SourceTopic(1), "more": SourceTopic(5), "same": SourceTopic(2)}
     plan = plan_topics(settings, source, {"source.less": 3, "source.more": 3, "source.same": 2})

@@ -9,8 +9,9 @@ import pytest
 
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.domain.topics import ListedTopic, TopicCreation, TopicListing
+from sparkmirror.domain.topics import ConfigEntry, ListedTopic, TopicCreation, TopicListing
 from sparkmirror.kafka.admin.admin import TopicConfigs
+from sparkmirror.kafka.wire.error_codes import INVALID_CONFIG
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.admin_writes import Results
 from sparkmirror.settings.source import MirrorSourceSettings
@@ -26,22 +27,27 @@ class Side:
     topics: TopicListing
     refused: set[str] = field(default_factory=set)
     code: int = 0
+    refused_config: str = ""
     secret: set[str] = field(default_factory=set)
+    configs: tuple[ConfigEntry, ...] = ()
     asked: list[str] = field(default_factory=list)
 
     def listing(self) -> TopicListing:
         return self.topics
 
-    def topic_configs(self, topics: Sequence[str]) -> Mapping[str, object]:
-        self.asked += topics
-        return {}
-
     def known_topic_configs(self, topics: Sequence[str]) -> TopicConfigs:
         self.asked += topics
         untold = {topic: KafkaError(f"{topic} is secret") for topic in topics if topic in self.secret}
-        return TopicConfigs({}, untold)
+        return TopicConfigs({topic: self.configs for topic in topics if topic not in untold}, untold)
 
     def create_topics(self, topics: Sequence[TopicCreation]) -> Results:
+        if self.refused_config:
+            return {
+                topic.name: KafkaError(f"not {topic.name}", INVALID_CONFIG)
+                if self.refused_config in topic.configs
+                else None
+                for topic in topics
+            }
         return self._results([topic.name for topic in topics])
 
     def grow_topics(self, counts: Mapping[str, int]) -> Results:
@@ -61,6 +67,10 @@ class Admins:
 
     @property
     def writes(self) -> Side:
+        return self.target
+
+    @property
+    def checks(self) -> Side:
         return self.target
 
 
@@ -131,8 +141,7 @@ def test_what_was_made_is_not_made_again_while_brokers_do_not_list_it(sync: Topi
     sides.target.topics = listing(source__orders=3, source__one=1, source__two=2)
     assert sync.plan().plan == TopicPlan()
     assert not sync.awaits_more(1.0)
-    # The first tells which configs there are.
-    assert sides.target.asked == ["source.orders", "source.one", "source.two"]
+    assert sides.target.asked == ["source.one", "source.two"]
 
 
 def test_a_topic_whose_configs_are_secret_keeps_no_other_back(
@@ -143,6 +152,20 @@ def test_a_topic_whose_configs_are_secret_keeps_no_other_back(
     assert sync.apply(sync.plan().plan) == {"source.payments": 1}
     assert caplog.messages == ["salaries is secret"]
     assert sync.has_problems
+
+
+def test_topics_are_created_without_a_config_that_the_target_refuses(
+    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    sides.source.topics = listing(orders=3, more=1, other=1)
+    sides.source.configs = (ConfigEntry("remote.storage.enable", "true"), ConfigEntry("retention.ms", "5"))
+    sides.target.refused_config = "remote.storage.enable"
+    planned = sync.plan().plan
+    assert sync.apply(planned) == {"source.more": 1, "source.other": 1}
+    assert caplog.messages == [
+        "source.more, source.other are created without the config remote.storage.enable: not source.more"
+    ]
+    assert not sync.has_problems
 
 
 def test_topics_that_a_quota_lets_through_one_by_one_are_copied_as_they_come(
