@@ -11,11 +11,10 @@ from collections import Counter, deque
 from collections.abc import Mapping
 from typing import Final, NamedTuple, Protocol
 
-from sparkmirror.domain.latency import EMPTY, LatencyHistogram, bucket_middle_ms
+from sparkmirror.domain.latency import EMPTY, LatencyHistogram
 from sparkmirror.metrics.partition_table import CODES, NAN, Numbers, known_lag
-from sparkmirror.metrics.readings import PartitionReading
 from sparkmirror.metrics.time_lag import TimeLag
-from sparkmirror.metrics.windows import NO_VALUES, WINDOW_S, WINDOWS, Summary, rate, summary_of
+from sparkmirror.metrics.windows import WINDOW_S, WINDOWS, summary_of_latencies
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 
 _LAGS_EVERY_S: Final = 10.0
@@ -110,8 +109,25 @@ class Held(NamedTuple):
     bytes: Numbers
 
 
-Known = tuple[PartitionProgress, Counts, Moment | None]
-"""What a look refers to: the report, what earlier tasks counted, and when the windows began."""
+class Known(NamedTuple):
+    """What a look refers to: the report, the counts of earlier tasks, and those when the windows began.
+
+    `last` has the counts before the last records.
+    """
+
+    report: PartitionProgress
+    earlier: Counts
+    began: Moment | None
+    last: Moment | None
+
+    @property
+    def counts(self) -> _Counted:
+        return self.earlier.plus(self.report)
+
+
+def last_latency_ms(counts: _Counted, last: Moment | None) -> float:
+    """The mean latency of the last records."""
+    return 0.0 if last is None else summary_of_latencies(counts.latency.minus(last.counts.latency)).mean
 
 
 class PartitionMeter:
@@ -186,32 +202,6 @@ class PartitionMeter:
     def counts(self) -> _Counted:
         return self.earlier.plus(self.report)
 
-    def reading(self, task: int, now: float, cut_off_since: float | None) -> PartitionReading:
-        """`cut_off_since` is when the last reports were read; None while that goes on."""
-        assert self.report is not None
-        counts, report = self.counts, self.report
-        began = self._began(now)
-        before = counts if began is None else began.counts
-        latency = NO_VALUES if began is None else _summary(counts.latency.minus(before.latency))
-        last_ms = self._last_ms
-        last_age_s = None if self.last is None else last_ms / 1000 + now - self.last.at
-        records, copied = counts.records - before.records, counts.bytes - before.bytes
-        return PartitionReading(
-            task=task,
-            source=report.source,
-            target_topic=report.target_topic,
-            records=counts.records,
-            bytes=counts.bytes,
-            record_rate=0.0 if began is None else rate(records, began.at, now),
-            byte_rate=0.0 if began is None else rate(copied, began.at, now),
-            latency=latency._replace(last=last_ms),
-            lag=None if cut_off_since is not None else self.lag,
-            lag_s=_grown(self.time_lag.seconds(now, last_age_s), self._unsure_since(cut_off_since), now),
-            lost=counts.lost,
-            looped=counts.looped,
-            incidents=counts.incidents,
-        )
-
     def held(self, now: float, numbers: list[float]) -> Known:
         """Return what a look refers to, and add the numbers of `Held`, which hold until the windows end.
 
@@ -249,7 +239,7 @@ class PartitionMeter:
             0.0 if before is None else records - before.records,
             0.0 if before is None else copied - before.bytes,
         )
-        return report, earlier, began
+        return Known(report, earlier, began, self.last)
 
     def _began(self, now: float) -> Moment | None:
         """The beginning of the windows that count."""
@@ -269,41 +259,16 @@ class PartitionMeter:
         """
         last_at = None
         if self.last is not None and self.time_lag.needs_age:
-            last_at = self.last.at - self._last_ms / 1000
+            last_at = self.last.at - last_latency_ms(self.counts, self.last) / 1000
         since, error_since = self.time_lag.since(last_at), self.error_since
         if error_since is None:
             return since
         return error_since if since is None else min(since, error_since)
 
     @property
-    def _last_ms(self) -> float:
-        """The mean latency of the last records."""
-        if self.last is None:
-            return 0.0
-        return _summary(self.counts.latency.minus(self.last.counts.latency)).mean
-
-    @property
     def lag(self) -> int | None:
         return known_lag(self.report)
-
-    def _unsure_since(self, cut_off_since: float | None) -> float | None:
-        moments = [moment for moment in (cut_off_since, self.error_since) if moment is not None]
-        return min(moments, default=None)
-
-
-def _grown(lag_s: float | None, unsure_since: float | None, now: float) -> float | None:
-    """Records that came since then may not be on the target."""
-    return lag_s if unsure_since is None else max(lag_s or 0.0, now - unsure_since)
 
 
 def is_restarted(report: PartitionProgress, before: PartitionProgress) -> bool:
     return report.job_epoch != before.job_epoch or report.records < before.records
-
-
-def _summary(latency: LatencyHistogram) -> Summary:
-    """Exact to about 7 %, as the histogram is."""
-    if not latency.counts:
-        return NO_VALUES
-    total = sum(count * bucket_middle_ms(bucket) for bucket, count in latency.counts.items())
-    low, high = (bucket_middle_ms(of(latency.counts)) for of in (min, max))
-    return summary_of(0.0, low, high, total, latency.total)

@@ -1,16 +1,21 @@
-"""Holds the values of a process's connectors for `/metrics`; `metrics.families` makes metrics of them."""
+"""Holds the values of a process's connectors for `/metrics`; `metrics.families` makes metrics of them.
+
+Those of a partition are made of the same look at it from which the view is made.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.metrics.windows import Summary
+from sparkmirror.metrics.looks import PartitionLook
+from sparkmirror.metrics.partition_table import known_lag
+from sparkmirror.metrics.windows import NO_VALUES, Summary, summary_of_latencies
 from sparkmirror.storage.verified import Verified
 
 
 class PartitionReading(NamedTuple):
-    """The values of one partition since its connector started. Rates are per second, latencies in ms.
+    """A look at one partition, or at a topic's partitions together, as numbers. Latencies are in ms.
 
     `lag` is in records, `lag_s` the age of the oldest record that is not on the target; None before the
     source's end offset is known. `incidents` are counted by `IncidentKind`.
@@ -29,6 +34,32 @@ class PartitionReading(NamedTuple):
     lost: int
     looped: int
     incidents: Mapping[str, int]
+
+    @classmethod
+    def of(cls, look: PartitionLook, task: int, cut_off_s: float | None) -> Self | None:
+        """None for a partition that was not reported yet. `cut_off_s`: since when no report can be read.
+
+        Records that came since then may not be on the target.
+        """
+        report, latencies = look.report, look.latencies
+        if report is None:
+            return None
+        latency = NO_VALUES if latencies is None else summary_of_latencies(latencies.recent)
+        return cls(
+            task=task,
+            source=look.source,
+            target_topic=report.target_topic,
+            records=look.records,
+            bytes=look.bytes,
+            record_rate=look.record_rate,
+            byte_rate=look.byte_rate or 0.0,
+            latency=latency._replace(last=look.last_latency_ms),
+            lag=None if cut_off_s is not None else known_lag(report),
+            lag_s=look.lag_s if cut_off_s is None else max(look.lag_s or 0.0, cut_off_s),
+            lost=look.lost,
+            looped=look.looped,
+            incidents=look.incidents,
+        )
 
     @property
     def is_one(self) -> bool:

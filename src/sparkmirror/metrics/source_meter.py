@@ -10,13 +10,15 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
+import numpy as np
+
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.metrics.flow_history import FlowHistory, Totals
 from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, SourceLook
 from sparkmirror.metrics.partition_meter import PartitionMeter, is_restarted
-from sparkmirror.metrics.partition_table import PartitionTable
-from sparkmirror.metrics.readings import SourceReading
+from sparkmirror.metrics.partition_table import CODES, Columns, PartitionTable
+from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.source_rows import SourceRows
 from sparkmirror.metrics.stalls import Stall
 from sparkmirror.metrics.task_meter import TaskMeter, Throttled
@@ -111,27 +113,25 @@ class SourceMeter:
         """The metrics of assigned partitions. `failed` are the FAILED tasks; `now` is of `take`'s clock."""
         tasks = () if assigned is None else assigned
         with self._lock:
-            cut_off_since = self._cut_off_since(now)
+            cut_off_s = self._cut_off_s(now)
+            table = self._looked_at(tasks, now)
             read = [
-                known.reading(task, now, cut_off_since)
-                for task, share in enumerate(tasks)
-                for source in share
-                if (known := self._partitions.get(source))
+                PartitionReading.of(look, task, cut_off_s)
+                for look, task in zip(table, table.columns.task.tolist(), strict=True)
             ]
             every = [partition.counts for partition in self._partitions.values()]
-            copied = {source for share in tasks for source in share}
             return SourceReading(
                 *of,
                 tasks={task: "failed" if task in failed else "running" for task in range(len(tasks))},
-                partitions=read,
-                states=self._states(copied, is_known=cut_off_since is None),
+                partitions=[it for it in read if it is not None],
+                states=_states(table.columns, is_known=cut_off_s is None),
                 retries=self._retries,
                 failures=self._failures,
                 stalls=self._stalls,
-                stalled=len(self._stalled & copied),
+                stalled=int(table.columns.is_stalled.sum()),
                 lost=sum(counts.lost for counts in every),
                 looped=sum(counts.looped for counts in every),
-                of_tasks=self._tasks.readings(len(tasks), now) if cut_off_since is None else {},
+                of_tasks=self._tasks.readings(len(tasks), now) if cut_off_s is None else {},
                 incidents=_added_up(counts.incidents for counts in every if counts.incidents),
             )
 
@@ -141,7 +141,7 @@ class SourceMeter:
             ill = [self._partitions[source].counts for source in self._with_incidents]
             return replace(
                 of,
-                partitions=self._looked_at(assigned, now),
+                partitions=None if assigned is None else self._looked_at(assigned, now),
                 now=now,
                 report_age_s=None if self._taken_at is None else now - self._taken_at,
                 history=self._history.points(now),
@@ -150,33 +150,25 @@ class SourceMeter:
                 lost=sum(counts.lost for counts in ill),
             )
 
-    def _looked_at(self, assigned: Assignment | None, now: float) -> PartitionTable | None:
-        if assigned is None:
-            return None
+    def _looked_at(self, assigned: Assignment, now: float) -> PartitionTable:
         if self._rows is None or self._rows.assigned != assigned:
             self._rows = SourceRows(assigned)
+            for partition in self._partitions.values():
+                partition.is_looked_at = False
         newest = None if self._job_epoch is None else self._job_epoch.number
         return self._rows.table(self._partitions, self._stalled, self._tasks.throttled(), newest, now)
 
-    def _cut_off_since(self, now: float) -> float | None:
-        """Return when reports were read last, if that is too long ago."""
+    def _cut_off_s(self, now: float) -> float | None:
+        """Return since when no reports were read, if that is too long."""
         taken_at = self._taken_at
-        return None if taken_at is None or now - taken_at <= CUT_OFF_AFTER_S else taken_at
+        return None if taken_at is None or now - taken_at <= CUT_OFF_AFTER_S else now - taken_at
 
-    def _states(self, copied: Collection[TopicPartition], *, is_known: bool) -> Mapping[str, int]:
-        states = dict.fromkeys((*(state.value.lower() for state in PartitionState), SILENT, UNKNOWN), 0)
-        if not is_known:
-            return {**states, UNKNOWN: len(copied)}
-        for source in copied:
-            known = self._partitions.get(source)
-            report = None if known is None else known.report
-            states[SILENT if self._is_silent(report) or report is None else report.state.value.lower()] += 1
-        return states
 
-    def _is_silent(self, report: PartitionProgress | None) -> bool:
-        """Return whether the current copy job has not reported the partition yet."""
-        newest = self._job_epoch
-        return report is None or (newest is not None and report.job_epoch < newest.number)
+def _states(of: Columns, *, is_known: bool) -> Mapping[str, int]:
+    names = (SILENT, *(state.value.lower() for state in CODES), UNKNOWN)
+    codes = np.where(of.is_silent, 0.0, of.state) if is_known else np.full_like(of.state, len(names) - 1)
+    counts = np.bincount(codes.astype(np.intp), minlength=len(names)).tolist()
+    return dict(zip(names, counts, strict=True))
 
 
 def _added_up(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:

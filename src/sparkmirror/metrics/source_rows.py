@@ -16,7 +16,7 @@ import numpy as np
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import Latencies, Motion, PartitionLook
-from sparkmirror.metrics.partition_meter import Counts, Held, Known, Moment, PartitionMeter
+from sparkmirror.metrics.partition_meter import Counts, Held, Known, Moment, PartitionMeter, last_latency_ms
 from sparkmirror.metrics.partition_table import NAN, NOT_REPORTED, Columns, Numbers, PartitionTable
 from sparkmirror.metrics.task_meter import Throttled
 from sparkmirror.metrics.windows import WINDOW_S, WINDOWS
@@ -75,14 +75,14 @@ class SourceRows:
         known = self._known
         for row, it in enumerate(self._meters):
             if it is not None and not it.is_looked_at:
-                known.reports[row], known.earlier[row], known.began[row] = it.held(now, numbers)
+                known.note(row, it.held(now, numbers))
                 rows.append(row)
         if rows:
             self._held[rows] = np.array(numbers, np.float64).reshape(len(rows), len(Held._fields))
 
     def _columns(self, held: Held, is_stalled: Numbers, job_epoch: int | None, now: float) -> Columns:
         is_known = held.state != NOT_REPORTED
-        # As `windows.rate`: too low rather than too high at the start.
+        # As Kafka's `Rate`: too low rather than too high at the start.
         passed_s = now - held.began_at
         passed_s = np.where(passed_s >= WINDOW_S, passed_s, passed_s + WINDOW_S)
         has_rate = ~np.isnan(passed_s)
@@ -109,17 +109,23 @@ class KnownRows(NamedTuple):
     reports: list[PartitionProgress | None]
     earlier: list[Counts | None]
     began: list[Moment | None]
+    last: list[Moment | None]
 
     @classmethod
     def of(cls, rows: int) -> "KnownRows":
-        return cls([None] * rows, [None] * rows, [None] * rows)
+        return cls([None] * rows, [None] * rows, [None] * rows, [None] * rows)
 
     def copy(self) -> "KnownRows":
-        return KnownRows(self.reports.copy(), self.earlier.copy(), self.began.copy())
+        return KnownRows(self.reports.copy(), self.earlier.copy(), self.began.copy(), self.last.copy())
+
+    def note(self, at: int, known: Known) -> None:
+        self.reports[at], self.earlier[at], self.began[at], self.last[at] = known
 
     def row(self, at: int) -> Known | None:
         report, earlier = self.reports[at], self.earlier[at]
-        return None if report is None or earlier is None else (report, earlier, self.began[at])
+        if report is None or earlier is None:
+            return None
+        return Known(report, earlier, self.began[at], self.last[at])
 
     def latencies(self) -> Iterator[Latencies]:
         """Yield those of the rows that have some."""
@@ -131,12 +137,11 @@ def _look(sources: list[TopicPartition], columns: Columns, every: KnownRows, row
     known, task = every.row(row), int(columns.task.item(row))
     if known is None:
         return PartitionLook(sources[row], task)
-    report, earlier, _ = known
-    moved_s, counts = _known(columns.moved_s, row), earlier.plus(report)
+    moved_s, counts = _known(columns.moved_s, row), known.counts
     return PartitionLook(
         sources[row],
         task,
-        report,
+        known.report,
         is_silent=bool(columns.is_silent.item(row)),
         is_stalled=bool(columns.is_stalled.item(row)),
         record_rate=columns.record_rate.item(row),
@@ -150,6 +155,10 @@ def _look(sources: list[TopicPartition], columns: Columns, every: KnownRows, row
         lost=counts.lost,
         source_throttled=columns.source_throttled.item(row),
         target_throttled=columns.target_throttled.item(row),
+        records=counts.records,
+        bytes=counts.bytes,
+        looped=counts.looped,
+        last_latency_ms=last_latency_ms(counts, known.last),
     )
 
 
@@ -159,5 +168,5 @@ def _known(column: Numbers, row: int) -> float | None:
 
 
 def _recent(known: Known) -> Latencies | None:
-    report, earlier, began = known
-    return None if began is None else Latencies(earlier.plus(report).latency, began.counts.latency)
+    began = known.began
+    return None if began is None else Latencies(known.counts.latency, began.counts.latency)

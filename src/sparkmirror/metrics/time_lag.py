@@ -57,14 +57,9 @@ class TimeLag:
 
     @property
     def needs_age(self) -> bool:
-        """Say whether `seconds` takes the last record's age: records that were there at first are missing."""
+        """Say whether `since` takes the last record's time: records that were there at first are missing."""
         first = self._first
         return first is not None and self._next < first.offset and self._next < self._end
-
-    def seconds(self, now: float, last_age_s: float | None) -> float | None:
-        """Return None before the first update. `last_age_s` is the age of the last record on the target."""
-        since = self.since(None if last_age_s is None else now - last_age_s)
-        return None if since is None else max(0.0, now - since)
 
     def since(self, last_at: float | None) -> float | None:
         """Return when the source got the first missing record; infinity without one, None before an update.

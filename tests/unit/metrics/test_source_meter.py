@@ -66,8 +66,10 @@ def test_what_was_copied_before_the_first_look_is_in_no_window() -> None:
 
 
 def test_rates_cover_the_last_windows_across_job_epochs() -> None:
+    """At least one whole window: too low rather than too high at the start."""
     meter = metered((0.0, report(300)))
     assert partition(meter, 0.0).record_rate == pytest.approx(10.0)
+    assert partition(meter, 29.0).record_rate == pytest.approx(300 / 59)
     meter.take([report(600, job_epoch=1)], None, 40.0)
     meter.take([report(100, job_epoch=2)], None, 50.0)
     assert partition(meter, 50.0).record_rate == pytest.approx(700 / 50)
@@ -202,6 +204,15 @@ def test_a_look_has_every_assigned_partition_and_what_was_reported() -> None:
     assert (known.is_silent, known.quiet_since, look.now, look.report_age_s) == (False, 0.0, 4.0, 4.0)
     assert unknown == PartitionLook(OTHER, 1)
     assert looked(SourceMeter(), 0.0, None).partitions is None
+
+
+def test_after_partitions_were_assigned_anew_a_look_has_their_last_reports() -> None:
+    last = report(500)
+    meter = metered((0.0, last))
+    looked(meter, 1.0)
+    look = looked(meter, 2.0, ((OTHER,), (ORDERS,)))
+    assert look.partitions is not None
+    assert [(it.task, it.report) for it in look.partitions] == [(0, None), (1, last)]
 
 
 def test_a_look_tells_how_the_lag_moved_and_since_when_the_source_is_quiet() -> None:

@@ -5,7 +5,7 @@ from math import isnan
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.metrics.windows import SampledValues, Summary, is_over, rate
+from sparkmirror.metrics.windows import SampledValues, Summary, is_over
 
 
 def test_values_count_for_30_to_60_seconds() -> None:
@@ -41,9 +41,6 @@ def test_old_windows_are_dropped() -> None:
     assert values.summary(271.0).low == 8.0
 
 
-def test_a_rate_covers_at_least_one_whole_window() -> None:
-    assert rate(300, 100.0, 100.0) == 10.0
-    assert rate(300, 100.0, 129.0) == 300 / 59
-    assert rate(300, 100.0, 150.0) == 6.0
+def test_a_window_counts_until_the_next_one_is_over() -> None:
     assert not is_over(100.0, 159.9)
     assert is_over(100.0, 160.0)
