@@ -36,8 +36,11 @@ class TimeLag:
         """`next_offset` is the first that is not on the target yet, `end` the source's end."""
         if self._first is None or end < self._end:  # another topic of that name, or a truncated one
             self._first, self._ends = _End(end, now), []
-        elif end > self._end:
-            self._note(_End(end, now))
+        else:
+            if end > self._end:
+                self._note(_End(end, now))
+            if next_offset < self._next:  # copied again, or lost; when these came is known no more
+                self._first = _End(self._next, now)
         self._next, self._end = next_offset, end
         self._ends = [seen for seen in self._ends if seen.offset > next_offset]
         if not self._ends:
