@@ -74,6 +74,8 @@ class PartitionCopy:
         self.log_start = self.same_end = 0
         """The start of the target's log, and the end of its source's offsets, if it keeps them."""
         self.position = self.fetch_position = 0
+        self.begun_at: int | None = None
+        """Where it has started; None before."""
         self.producer: ProducerState | None = None
         """The state at the last acknowledgement; None while the position is not this task's."""
         self.is_recorded = False
@@ -126,7 +128,7 @@ class PartitionCopy:
             self.last_entry = None
         self.preserves_offsets = start.claimed is not None
         self.is_settled, self.is_distrusted = True, False
-        self.position = self.fetch_position = start.position
+        self.position = self.fetch_position = self.begun_at = start.position
         self.producer, self.logs, self.writes = start.producer, start.logs, writes
         self.log_start, self.same_end = start.log_start, start.producer.next_offset
         if start.keeps_all:
@@ -307,9 +309,9 @@ class PartitionCopy:
         moved = self.plan.source, self.records, self.position, self.end_offset
         return Mark(*moved, self.reported_state, error, self.notice)
 
-    @property
-    def lag(self) -> int | None:
-        return None if self.end_offset is None else max(0, self.end_offset - self.position)
+    def lag_from(self, position: int) -> int | None:
+        """Count what the source has from there on, by offsets."""
+        return None if self.end_offset is None else max(0, self.end_offset - position)
 
     @property
     def latency(self) -> LatencyHistogram:

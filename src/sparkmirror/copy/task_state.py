@@ -338,10 +338,18 @@ class TaskState:
 
     def _mark(self, copy: PartitionCopy) -> Mark:
         """The copy's mark; in transactions its position is the committed one."""
-        if self._plan.transaction is None:
-            return copy.mark
-        stored = self._stored.get(copy.plan.source)
-        return copy.mark._replace(position=0 if stored is None else stored.offset + 1)
+        return (
+            copy.mark
+            if self._plan.transaction is None
+            else copy.mark._replace(position=self._committed(copy))
+        )
+
+    def _committed(self, copy: PartitionCopy) -> int:
+        """The next upstream offset behind what is committed."""
+        stored, begun_at = self._stored.get(copy.plan.source), copy.begun_at
+        committed = 0 if stored is None else stored.offset + 1
+        # Another topic may have had the stored position, or retention may have overtaken it.
+        return committed if begun_at is None or begun_at <= committed <= copy.position else begun_at
 
 
 def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> PartitionProgress:
@@ -350,12 +358,13 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> Partitio
         connector=plan.connector,
         task=plan.task,
         job_epoch=plan.job_epoch,
+        attempt=plan.attempt,
         source=copy.plan.source,
         target_topic=copy.plan.target_topic,
         records=copy.records,
         bytes=copy.bytes,
         position=position - 1 if position > 0 else None,
-        lag=copy.lag,
+        lag=copy.lag_from(position),
         latency=copy.latency,
         state=copy.reported_state,
         error=None if copy.error is None else str(copy.error),

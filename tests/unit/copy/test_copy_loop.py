@@ -137,6 +137,24 @@ def test_a_batch_acknowledged_while_its_transaction_ends_is_committed_with_its_p
     assert_complete(stage, stage.run_task(), AFTER_TIMEOUTS_S)
 
 
+def test_the_lag_of_a_transaction_that_is_not_committed_is_what_readers_lack() -> None:
+    """As the position that is reported with it: both together tell where the source ends."""
+    stage = stage_of(is_transactional=True)
+    stage.run_task()
+    stage.run_until(lambda: False, 1.0)
+    stage.target.log(FIRST).hold()
+    stage.write(0, 3)
+    stage.write(1, 3)
+    stage.run_until(lambda: False, 3.0)
+    held = stage.forward.reported[1]
+    assert (held.records, held.position, held.lag) == (3, None, 3), "acknowledged, and not committed"
+    stage.target.log(FIRST).release()
+    stage.target.changed()
+    assert stage.run_until(lambda: stage.forward.reported[1].lag == 0, SOON_S)
+    assert stage.forward.reported[1].position == 2
+    assert stage.is_complete
+
+
 def test_a_replaced_source_topic_is_copied_from_its_start() -> None:
     stage = stage_of(is_lossy=True)
     task = stage.run_task()

@@ -168,11 +168,11 @@ def test_before_the_first_record_there_is_no_position() -> None:
 
 def test_lag_counts_from_the_position() -> None:
     copy = partition_copy(position=3)
-    assert copy.lag is None
+    assert copy.lag_from(copy.position) is None
     copy.end_offset = 10
-    assert copy.lag == 7
+    assert copy.lag_from(copy.position) == 7
     copy.end_offset = 2
-    assert copy.lag == 0
+    assert copy.lag_from(copy.position) == 0
 
 
 def test_latency_is_that_of_the_newest_record_for_every_record() -> None:
