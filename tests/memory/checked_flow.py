@@ -66,7 +66,7 @@ class CheckedFlow:
         self._is_lossy = is_lossy
         self._preserves_offsets = preserves_offsets
         self._added = added
-        self._violated = violated
+        self.violated = violated
         self._repeats = not (is_fenced or is_transactional)
         self._last: dict[tuple[int, ProducerId], int] = {}
         """Outside of transactions: the number of each partition's last record on the target.
@@ -180,7 +180,7 @@ class CheckedFlow:
         """At the end: each record that was skipped is named."""
         for ledger, letters in zip(self.records.ledgers, self._letters, strict=True):
             if failure := ledger.without_letter(letters):
-                self._violated(failure)
+                self.violated(failure)
 
     def _check_order(self, partition: int) -> None:
         if self._repeats:
@@ -188,7 +188,7 @@ class CheckedFlow:
         before = -1
         for number in self.copied(partition):
             if failure := self.records.ledgers[partition].misplaced(number, before):
-                self._violated(f"{self.ends.remote}-{partition}: {failure}")
+                self.violated(f"{self.ends.remote}-{partition}: {failure}")
             before = number
 
     def _positions(self) -> Mapping[int, int]:
@@ -220,12 +220,12 @@ class CheckedFlow:
                     continue  # filler
                 if record.offset != ledger.offset_of(number):
                     wanted = ledger.offset_of(number)
-                    self._violated(f"{partition}: record {number} of offset {wanted} is at {record.offset}")
+                    self.violated(f"{partition}: record {number} of offset {wanted} is at {record.offset}")
             failure = ledger.misplaced(number, self._before(at, number, writer))
             if 0 <= number < ledger.count:
                 failure = failure or ledger.altered(number, record, self._added)
             if failure:
-                self._violated(f"{partition}: {failure}")
+                self.violated(f"{partition}: {failure}")
             self._last[at, writer] = number
 
     def _before(self, partition: int, number: int, writer: ProducerId) -> int:
@@ -251,7 +251,7 @@ class CheckedFlow:
         ledger = self.records.ledgers[partition]
         failure = ledger.not_ready(offset, set(self.copied(partition)))
         if failure:
-            self._violated(f"position {offset} of partition {partition} is stored: {failure}")
+            self.violated(f"position {offset} of partition {partition} is stored: {failure}")
 
     def _note_progress(self, partition: TopicPartition, stored: Stored) -> None:
         del partition
@@ -267,7 +267,7 @@ class CheckedFlow:
             at = letter["partition"]
             self._letters[at].add((letter["first"], letter["last"]))
             if failure := self.records.ledgers[at].wrongly_named(self._letters[at]):
-                self._violated(failure)
+                self.violated(failure)
 
     def _source_has(self, partition: TopicPartition, stored: Stored) -> None:
         if partition.topic != SYNCS or self._is_lossy:
@@ -289,11 +289,11 @@ class CheckedFlow:
             upstream, downstream = sync.upstream_offset - back, sync.downstream_offset - back
             if self._preserves_offsets and downstream not in numbers:
                 if upstream != downstream or downstream >= self.target_log(at).end:
-                    self._violated(f"{found}: offset {upstream} is {downstream} on the target")
+                    self.violated(f"{found}: offset {upstream} is {downstream} on the target")
                 continue
             number = numbers.get(downstream, -1)
             if self.records.ledgers[at].offset_of(number) != upstream:
-                self._violated(f"{found}: at {downstream} the target has record {number}")
+                self.violated(f"{found}: at {downstream} the target has record {number}")
                 return
 
 

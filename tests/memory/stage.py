@@ -1,5 +1,6 @@
 """Two clusters in memory, the flows between them, and the tasks that copy."""
 
+import itertools
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -114,6 +115,7 @@ class Stage:
         self.source = self._cluster(f"source{name}", shape.source_brokers)
         self.target = self._cluster(f"target{name}", shape.target_brokers)
         self.clusters = self.source, self.target
+        self._attempts = itertools.count()
         self.violations: list[str] = []
         self.source.create(TOPIC, shape.partitions)
         for at in range(shape.partitions):
@@ -184,7 +186,7 @@ class Stage:
         return ConnectionSettings(addresses, network=self.network)
 
     def run_task(self, flow: CheckedFlow | None = None) -> RunningTask:
-        return RunningTask(self.network, self.plan(flow))
+        return RunningTask(self.network, replace(self.plan(flow), attempt=next(self._attempts)))
 
     @property
     def written(self) -> Mapping[int, int]:

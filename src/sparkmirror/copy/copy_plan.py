@@ -108,6 +108,8 @@ class TaskPlan:
     """The process that announced the copy job."""
     meant: Mapping[tuple[Address, ...], Meant] = field(default_factory=dict)
     """The clusters that its bootstrap servers are to lead to, as far as they are known."""
+    attempt: int = 0
+    """How often Spark had started the task before."""
 
     def rules_of(self, partition: CopyPartition) -> CopyRules:
         """The rules by which the partition's batches are copied."""

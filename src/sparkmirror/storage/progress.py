@@ -49,7 +49,7 @@ class PartitionProgress:
     `lost` counts records that were gone from the source before they were copied, `looped` those that were
     left out because they had been mirrored from the target; `notice` is the last incident that users should
     know of although the partition runs; `incidents` counts them by their kind (`IncidentKind`), since the
-    task started.
+    task started. `attempt` is how often Spark had started the task before.
     """
 
     connector: ConnectorName
@@ -69,11 +69,22 @@ class PartitionProgress:
     looped: int = 0
     notice: str | None = None
     incidents: Mapping[str, int] = field(default_factory=dict)
+    attempt: int = 0
+
+    def is_late(self, known: "PartitionProgress", newest: "JobEpoch | None") -> bool:
+        """Whether its task has a successor, which has reported already: it was frozen, or ended slowly.
+
+        `newest` is the newest copy job. Numbers begin again where their topic is lost.
+        """
+        if newest is not None and known.job_epoch > newest.number:
+            return False
+        return (self.job_epoch, self.attempt) < (known.job_epoch, known.attempt)
 
     def to_record(self) -> LogRecord:
         value = {
             "task": self.task,
             "generation": self.job_epoch,
+            "attempt": self.attempt,
             "target": self.target_topic,
             "records": self.records,
             "bytes": self.bytes,
@@ -300,6 +311,7 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
         looped=value.get("looped", 0),
         notice=value["notice"],
         incidents=value["incidents"],
+        attempt=value.get("attempt", 0),
     )
 
 
@@ -339,7 +351,7 @@ class ProgressReader:
     def _take(self, records: Iterable[LogRecord]) -> None:
         for parsed in map(parse, records):
             if isinstance(parsed, PartitionProgress):
-                self._progress[parsed.connector, parsed.source] = parsed
+                self._take_progress(parsed)
             elif isinstance(parsed, TaskProgress):
                 self._tasks[parsed.connector, parsed.task] = parsed
             elif isinstance(parsed, JobEpoch):
@@ -348,6 +360,12 @@ class ProgressReader:
                 self._limits[parsed.connector] = parsed.limits
             elif isinstance(parsed, ConnectorTroubles):
                 self._troubles[parsed.connector] = parsed.troubles
+
+    def _take_progress(self, report: PartitionProgress) -> None:
+        key = report.connector, report.source
+        known = self._progress.get(key)
+        if known is None or not report.is_late(known, self._job_epochs.get(report.connector)):
+            self._progress[key] = report
 
     def catch_up(self, deadline_s: float = 30.0) -> None:
         """Read up to the topic's end now. Raises KafkaError, RetriableError when it takes too long."""

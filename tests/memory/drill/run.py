@@ -1,7 +1,7 @@
 """One run of the drill: everything in it follows from its seed.
 
 It ends well when the target has the source's records in order, none lost and none twice, soon after the last
-fault, and when nothing that was stored was ever ahead of what was acknowledged.
+fault, when nothing that was stored was ever ahead of what was acknowledged, and no word was wrong.
 """
 
 import logging
@@ -15,6 +15,7 @@ from tests.memory.drill.faults import DrawnFates, Fault, Faults
 from tests.memory.drill.shapes import preserving, shape_of
 from tests.memory.drill.tasks import Tasks
 from tests.memory.drill.traffic import Traffic
+from tests.memory.drill.words import SETTLED_S, FlowWords
 from tests.memory.stage import Stage
 from tests.memory.virtual_time import StuckError
 
@@ -58,6 +59,7 @@ class Drill:
         stage.network.faults = self.fates
         self.tasks = Tasks(stage)
         self.traffic = [Traffic(stage, flow, rng) for flow in stage.flows]
+        self.words = [FlowWords(stage, flow) for flow in stage.flows]
         self.faults: list[str] = []
         self._calm_until = stage.time.time() + FAULTS_LAST_S + CALM_S
 
@@ -93,7 +95,13 @@ class Drill:
         self._expect("as long", lambda: all(flow.has_bounds for flow in stage.flows), RECOVERY_S)
         if not self._wait(lambda: self._stored, _STORED_WITHIN_S) and not self._overlapped:
             raise FailedRunError(f"not stored after {_STORED_WITHIN_S:g} s: {self._progress()}")
+        self._expect_right_words()
         self._stop()
+
+    def _expect_right_words(self) -> None:
+        """Everything is copied, and nothing fails any more."""
+        if not self._wait(lambda: not any(words.wrong() for words in self.words), SETTLED_S):
+            raise FailedRunError(f"after {SETTLED_S:g} s: {[words.wrong() for words in self.words]}")
 
     @property
     def _overlapped(self) -> bool:
@@ -139,6 +147,9 @@ class Drill:
             return time.time() - since >= _FAILED_FOR_S
 
         self._expect("failed", stay_failed, RECOVERY_S)
+        unsaid = [at for at in flow.stopped_partitions if not self.words[0].action_required(at)]
+        if unsaid:
+            raise FailedRunError(f"partitions {unsaid} have failed, and nobody is asked to act")
         self.stage.repair()
 
     def _stop(self) -> None:

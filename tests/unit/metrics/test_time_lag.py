@@ -73,18 +73,18 @@ def test_a_long_backlog_needs_little_memory_and_is_exact_to_a_few_percent() -> N
 def test_records_that_are_missing_again_are_as_old_as_the_last_one_on_the_target() -> None:
     """A task may resume before the place that another one has reported."""
     lag = looked((0, 10, 0.0), (10, 20, 5.0), (20, 20, 6.0), (15, 20, 8.0))
-    assert lag.seconds(9.0, 4.0) == 4.0
-    assert lag.seconds(9.0, None) == 1.0
+    assert seconds(lag, 9.0, 4.0) == 4.0
+    assert seconds(lag, 9.0, None) == 1.0
     lag.update(16, 30, 10.0)
-    assert lag.seconds(11.0, 7.0) == 7.0
+    assert seconds(lag, 11.0, 7.0) == 7.0
     lag.update(20, 30, 12.0)
-    assert lag.seconds(12.0, 9.0) == 2.0
+    assert seconds(lag, 12.0, 9.0) == 2.0
     lag.update(30, 30, 13.0)
-    assert lag.seconds(13.0, 1.0) == 0.0
+    assert seconds(lag, 13.0, 1.0) == 0.0
 
 
 def test_records_are_missing_again_while_others_have_come() -> None:
     lag = looked((0, 0, 0.0), (5, 10, 1.0), (3, 12, 2.0))
-    assert lag.seconds(4.0, 3.5) == 3.5
+    assert seconds(lag, 4.0, 3.5) == 3.5
     lag.update(5, 12, 4.0)
-    assert lag.seconds(4.0, 0.5) == 3.0
+    assert seconds(lag, 4.0, 0.5) == 3.0

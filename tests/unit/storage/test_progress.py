@@ -1,6 +1,7 @@
 """Records of the progress topic are encoded, decoded and distinguished from others."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -41,6 +42,7 @@ progress_reports = st.builds(
     state=st.sampled_from(PartitionState),
     error=st.none() | texts,
     updated_at=st.floats(0, 1e11),
+    attempt=st.integers(0, 1000),
 )
 drivers = st.none() | st.builds(Driver, texts, st.integers(1, 2**22), st.floats(0, 1e11))
 job_epochs = st.builds(JobEpoch, texts.map(ConnectorName), numbers, numbers, st.booleans(), numbers, drivers)
@@ -96,11 +98,33 @@ def parse_report(records: int) -> PartitionProgress:
     )
 
 
+@pytest.mark.parametrize(
+    ("late", "known", "newest"),
+    [((1, 0), (1, 1), 1), ((1, 5), (2, 0), 2), ((1, 5), (2, 0), None), ((1, 9), (1, 10), 2)],
+)
+def test_a_report_of_a_task_with_a_successor_is_late(
+    late: tuple[int, int], known: tuple[int, int], newest: int | None
+) -> None:
+    job = None if newest is None else JobEpoch(SOURCE, newest)
+    earlier, later = (
+        replace(parse_report(1), job_epoch=job, attempt=attempt) for job, attempt in (late, known)
+    )
+    assert earlier.is_late(later, job)
+    assert not later.is_late(earlier, job)
+    assert not later.is_late(later, job)
+
+
+def test_a_report_of_numbers_that_begin_again_is_not_late() -> None:
+    before = replace(parse_report(1), job_epoch=57, attempt=2)
+    assert not parse_report(1).is_late(before, JobEpoch(SOURCE, 1))
+
+
 def test_other_programs_can_read_a_report() -> None:
     value = parse_report(records=2).to_record().value
     assert json.loads(value or b"") == {
         "task": 0,
         "generation": 1,
+        "attempt": 0,
         "target": "A.orders",
         "records": 2,
         "bytes": 100,

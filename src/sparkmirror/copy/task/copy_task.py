@@ -21,6 +21,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -74,7 +75,7 @@ class _RunningTask:
         sys.setswitchinterval(_SWITCH_INTERVAL_S)
         logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"task {plan.task}: %(message)s")
         logging.getLogger("kafka").setLevel(logging.CRITICAL)
-        self._plan = plan
+        self._plan = replace(plan, attempt=_attempts_before())
         self._jvm = _lowest_socket()
         self._copy: CopyLoop | None = None
         self._limits = plan.rate_limits
@@ -96,7 +97,7 @@ class _RunningTask:
             if self._failure is not None:
                 failed = threading.Thread(target=self._report_failure, args=(self._failure,), daemon=True)
                 failed.start()
-                delay_s = _RESTART.delay_s(_attempts_before() + 1, random.random())
+                delay_s = _RESTART.delay_s(self._plan.attempt + 1, random.random())
                 _log.error("restarting in %.0f s: %s", delay_s, self._failure)
                 yield from self._pulses(None, time.monotonic() + delay_s)
         except GeneratorExit:

@@ -1,0 +1,122 @@
+"""Compares the words for a run's partitions with the truth: what is due, what has arrived, and what failed.
+
+The words are those of pages, `GET /mirror`, `status`, `/metrics`: made by the view, from the reports that a
+driver reads once a second. A word may be late, by as long as the design says, and never longer.
+"""
+
+from typing import Final
+
+from sparkmirror.domain.ids import ConnectorName, TopicPartition
+from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, SourceLook
+from sparkmirror.metrics.source_meter import SourceMeter
+from sparkmirror.metrics.stalls import StalledPartitions
+from sparkmirror.storage.progress import PartitionProgress, TaskProgress, parse
+from sparkmirror.view.conditions import CURRENT_S
+from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.values import PartitionView
+from sparkmirror.view.words import Word
+from tests.memory.checked_flow import PROGRESS, CheckedFlow
+from tests.memory.committed import committed_records
+from tests.memory.stage import Stage
+
+READ_S: Final = 1.0
+"""How often a driver reads what tasks report; a task reports as often."""
+
+REQUEST_S: Final = 30.0
+"""A request whose answer never comes is given up after that."""
+
+LATE_S: Final = REQUEST_S + max(CURRENT_S, CUT_OFF_AFTER_S) + 2 * READ_S + 3.0
+"""What is missing for longer is said: a request hangs, another one backs off, and reports come so late."""
+
+SETTLED_S: Final = CUT_OFF_AFTER_S + 2 * READ_S
+"""When nothing is wrong any more, no word says so after that."""
+
+_NODE: Final = Node("drill", "0")
+_CONNECTOR: Final = ConnectorName("drill")
+
+
+class FlowWords:
+    """One flow, as a driver sees it that runs while tasks come and go."""
+
+    def __init__(self, stage: Stage, flow: CheckedFlow) -> None:
+        self._stage = stage
+        self._flow = flow
+        self._meter = SourceMeter()
+        self._stalled = StalledPartitions()
+        self._reports: dict[TopicPartition, PartitionProgress] = {}
+        self._tasks: dict[int, TaskProgress] = {}
+        self._read_to = 0
+        self._missing: dict[int, dict[int, float]] = {at: {} for at in flow.partitions}
+        """By partition: records that are due and not there, and since when."""
+        sources = (TopicPartition(flow.ends.topic, at) for at in flow.partitions)
+        self._assigned = (tuple(sources),)
+        stage.time.call_later(READ_S, self._look)
+
+    def wrong(self) -> list[str]:
+        """The words that say that something is wrong, or is left to copy, though nothing is."""
+        return [
+            self._said(view)
+            for view in self._views()
+            if view.state.word is not Word.CAUGHT_UP or view.lag.records != 0 or view.state.error
+        ]
+
+    def action_required(self, partition: int) -> bool:
+        """Whether a person is asked to act, with the reason."""
+        state = next(view.state for view in self._views() if view.source.partition == partition)
+        return state.word is Word.ACTION_REQUIRED and bool(state.error)
+
+    def _look(self) -> None:
+        self._read()
+        self._note_missing()
+        for view in self._views():
+            self._judge(view)
+        self._stage.time.call_later(READ_S, self._look)
+
+    def _read(self) -> None:
+        """Read the reports, if the broker that leads them is there."""
+        cluster, now = self._flow.ends.target, self._stage.time.time()
+        log = cluster.log(TopicPartition(PROGRESS, 0))
+        if not any(broker.is_up and broker.node_id == log.leader for broker in cluster.brokers):
+            return
+        records = list(committed_records(log))
+        for report in map(parse, records[self._read_to :]):
+            if isinstance(report, PartitionProgress):
+                known = self._reports.get(report.source)
+                if known is None or not report.is_late(known, None):
+                    self._reports[report.source] = report
+            elif isinstance(report, TaskProgress):
+                self._tasks[report.task] = report
+        self._read_to = len(records)
+        self._meter.take(list(self._reports.values()), None, now)
+        self._meter.take_tasks(self._tasks.values(), now)
+        self._meter.take_stalls(self._stalled.check(list(self._reports.values()), now))
+
+    def _note_missing(self) -> None:
+        now = self._stage.time.time()
+        for at, known in self._missing.items():
+            missing = set(self._flow.records.ledgers[at].due()).difference(self._flow.copied(at))
+            self._missing[at] = {number: known.get(number, now) for number in missing}
+
+    def _judge(self, view: PartitionView) -> None:
+        since = min(self._missing[view.source.partition].values(), default=None)
+        if since is None or self._stage.time.time() - since <= LATE_S:
+            return
+        if view.state.word is Word.CAUGHT_UP or view.lag.records == 0:
+            self._flow.violated(f"{self._said(view)}, {self._truth(view.source.partition)}")
+
+    def _views(self) -> list[PartitionView]:
+        of = SourceLook(self._flow.ends.flow, _CONNECTOR, "source")
+        look = self._meter.look(of, self._assigned, self._stage.time.time())
+        (flow,) = view_of(_NODE, [look], self._stage.time.time()).flows
+        return list(flow.topics.partitions_worst_first())
+
+    def _said(self, view: PartitionView) -> str:
+        state, lag = view.state, view.lag.records
+        return f"{view.source} is said to be {state.word} ({state.error or 'no error'}), lag {lag}"
+
+    def _truth(self, partition: int) -> str:
+        missing, now = self._missing[partition], self._stage.time.time()
+        if not missing:
+            return "everything due is there"
+        first, since = min(missing.items())
+        return f"{len(missing)} records are missing, record {first} for {now - since:.0f} s"
