@@ -5,7 +5,7 @@ Mirrored data is never read this way: see `record_batch` and `records`.
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from sparkmirror.batches.compression import CODECS
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch
@@ -69,3 +69,11 @@ def _decode(record: RawRecord, partition: int) -> LogRecord:
 def compact_json(value: object) -> bytes:
     """The JSON of this project's own records: without spaces, in UTF-8."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def parsed_json(data: bytes | None) -> Any:
+    """A key or value from its JSON; None where there is none, and for what is no JSON."""
+    try:
+        return json.loads(data) if data else None
+    except (ValueError, RecursionError):
+        return None

@@ -1,13 +1,12 @@
 """Deletes topics of the target whose source topic was deleted, where settings ask for that."""
 
-import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from sparkmirror.batches.cycles import names_show_origin
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import ConnectorName
 from sparkmirror.domain.state_topics import StateTopic
@@ -206,11 +205,13 @@ def missed_record(connector: ConnectorName, topic: str, missed: Missed | None) -
 def parse_missed(record: LogRecord) -> tuple[ConnectorName, str, Missed | None] | None:
     """The connector, the topic and its absence; None for another kind of record."""
     try:
-        match json.loads(record.key or b"null"):
+        match parsed_json(record.key):
             case [kind, str(connector), str(topic)] if kind == _MISSED:
-                stored = json.loads(record.value or b"null")
-                missed = stored and Missed(float(stored["since"]), float(stored["seen_missing"]))
-                return ConnectorName(connector), topic, missed or None
+                if record.value is None:
+                    return ConnectorName(connector), topic, None
+                stored = parsed_json(record.value)
+                missed = Missed(float(stored["since"]), float(stored["seen_missing"]))
+                return ConnectorName(connector), topic, missed
     except (ValueError, TypeError, KeyError):
         pass
     return None

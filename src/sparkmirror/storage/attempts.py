@@ -8,14 +8,13 @@ again before each batch whose end can't be counted from it: so what is in the ta
 Compacted, one partition, a record for each attempt; those that are over are deleted by their successors.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
 from typing import Any, NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError
@@ -177,19 +176,17 @@ def _key(owner: str, partition: TopicPartition, producer: ProducerId) -> bytes:
 
 def _parsed_key(key: bytes) -> tuple[str, TopicPartition, ProducerId] | None:
     """Parse a key; None for a record that sparkmirror did not write."""
-    try:
-        match json.loads(key):
-            case [str(owner), str(topic), int(partition), int(number), int(epoch)]:
-                return owner, TopicPartition(topic, partition), ProducerId(number, epoch)
-    except ValueError:
-        pass
-    return None
+    match parsed_json(key):
+        case [str(owner), str(topic), int(partition), int(number), int(epoch)]:
+            return owner, TopicPartition(topic, partition), ProducerId(number, epoch)
+        case _:
+            return None
 
 
 def _attempt(producer: ProducerId, value: bytes) -> Attempt:
     """A value that can't be read counts as a claim: its attempt is fenced, and says nothing."""
     try:
-        match json.loads(value):
+        match parsed_json(value):
             case {
                 "state": str(state),
                 "generation": int(generation),

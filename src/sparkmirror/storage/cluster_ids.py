@@ -1,9 +1,8 @@
 """Remembers between which clusters a connector copies, in a record among its attempts: a restart compares."""
 
-import json
 from typing import NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.kafka.wire.error_codes import unless_missing
@@ -40,10 +39,8 @@ def _key(owner: str) -> bytes:
 
 
 def _parsed(value: bytes | None) -> ClusterIds | None:
-    try:
-        match json.loads(value or b"null"):
-            case {"source": str(source), "target": str(target)}:
-                return ClusterIds(source, target)
-    except ValueError:
-        pass
-    return None
+    match parsed_json(value):
+        case {"source": str(source), "target": str(target)}:
+            return ClusterIds(source, target)
+        case _:
+            return None

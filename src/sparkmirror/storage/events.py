@@ -3,13 +3,12 @@
 What happened to a flow, in order: kept for 7 days and at most 64 MiB. One partition, no keys.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final, Protocol
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 
 CONFIGS: Final[Mapping[str, str]] = {
     "cleanup.policy": "delete",
@@ -86,7 +85,7 @@ class Event:
 def parse_event(record: LogRecord) -> Event | None:
     """Parse an event; None for a record that this project, or this version, did not write."""
     try:
-        value = json.loads(record.value or b"null")
+        value = parsed_json(record.value)
         connector, about, text, node = (str(value[key]) for key in ("connector", "about", "text", "node"))
         kind, details = EventKind(value["kind"]), value.get("details")
         return Event(float(value["time"]), kind, connector, about, text, node, details)

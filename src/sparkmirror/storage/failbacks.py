@@ -5,11 +5,10 @@ then: that counts as its own beginning. It ends the promotion of that flow, if i
 docs/decisions/0008.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.ids import LogIdentity, decode_topic_id, encode_topic_id, is_another
 from sparkmirror.storage.promotions import (
     Promotion,
@@ -75,7 +74,7 @@ def parse_failback(record: LogRecord) -> tuple[str, str, Failback | None] | None
 
 def _failback(value: bytes) -> Failback | None:
     try:
-        match json.loads(value):
+        match parsed_json(value):
             case {
                 "answers": int(answers),
                 "at": int(at_ms),

@@ -6,12 +6,11 @@ MirrorSourceConnector. Record headers, which Java ignores, hold what is needed t
 `ProducerState` and `LogIdentity`.
 """
 
-import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from sparkmirror.batches.log_records import Headers, LogRecord, compact_json
+from sparkmirror.batches.log_records import Headers, LogRecord, compact_json, parsed_json
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import (
@@ -60,7 +59,7 @@ def source_position_value(offset: int) -> bytes:
 
 def parse_source_position_key(key: bytes | None) -> SourcePartition | None:
     """Parse a key with any order of fields; None for a malformed one or one of another connector."""
-    match _parsed(key):
+    match parsed_json(key):
         case [
             str(connector),
             {"cluster": str(cluster), "topic": str(topic), "partition": int(partition)},
@@ -72,18 +71,11 @@ def parse_source_position_key(key: bytes | None) -> SourcePartition | None:
 
 def parse_source_position_value(value: bytes | None) -> int | None:
     """The last replicated offset; None when it was forgotten, never set, or the value is malformed."""
-    match _parsed(value):
+    match parsed_json(value):
         case {"offset": int(offset)} if not isinstance(offset, bool) and offset >= 0:
             return offset
         case _:
             return None
-
-
-def _parsed(text: bytes | None) -> object:
-    try:
-        return json.loads(text) if text else None
-    except ValueError:
-        return None
 
 
 class Position(NamedTuple):
@@ -282,4 +274,4 @@ def _run(headers: Headers, offset: int) -> Run | None:
 
 
 def _header(headers: Headers, name: str) -> object:
-    return _parsed(dict(headers).get(name))
+    return parsed_json(dict(headers).get(name))

@@ -7,13 +7,12 @@ fetched a batch, and then reads this log to its end, thus knows for certain whet
 and from where.
 """
 
-import json
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import closing
 from typing import Final
 
 from sparkmirror.batches.cycles import KnownWriters
-from sparkmirror.batches.log_records import LogRecord, compact_json, decode_log_batch
+from sparkmirror.batches.log_records import LogRecord, compact_json, decode_log_batch, parsed_json
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID, iterate_batches
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
@@ -130,10 +129,8 @@ class WriterDirectory:
 
 def parse_producer_id(record: LogRecord) -> tuple[int, str]:
     """An id and the cluster that its records came from; NO_PRODUCER_ID for any other record."""
-    try:
-        match json.loads(record.key or b"null"), json.loads(record.value or b"null"):
-            case [int(producer_id)], {"cluster": str(cluster_id)}:
-                return producer_id, cluster_id
-    except ValueError:
-        pass
-    return NO_PRODUCER_ID, ""
+    match parsed_json(record.key), parsed_json(record.value):
+        case [int(producer_id)], {"cluster": str(cluster_id)}:
+            return producer_id, cluster_id
+        case _:
+            return NO_PRODUCER_ID, ""

@@ -6,14 +6,13 @@ the driver lets its tasks run or stop; the connector's rate limits; that its sta
 a connector can't do.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
@@ -256,8 +255,8 @@ def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | StateLost | None:
 def parse(record: LogRecord) -> Record | None:
     """Parse a record; None for one that this project did not write."""
     try:
-        key = json.loads(record.key or b"null")
-        value = json.loads(record.value or b"null")
+        key = parsed_json(record.key)
+        value = parsed_json(record.value)
         parse_kind = _KINDS.get(key[0])
         return None if parse_kind is None else parse_kind(key, value)
     except (ValueError, TypeError, KeyError, IndexError, ConfigError):

@@ -5,12 +5,11 @@ attempts are fenced, and an attempt reads the records after it has claimed: so n
 fence. See docs/decisions/0007.
 """
 
-import json
 from collections.abc import Collection, Mapping
 from enum import Enum
 from typing import Any, Final, NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, FencedError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, TopicPartition, decode_topic_id, encode_topic_id
@@ -31,13 +30,11 @@ def migration_key(kind: str, owner: str, topic: str) -> bytes:
 
 def parse_migration_key(key: bytes | None, kind: str) -> tuple[str, str] | None:
     """Owner and topic, None for a record of another kind."""
-    try:
-        match json.loads(key or b"null"):
-            case [found, [str(owner), str(topic)]] if found == kind:
-                return owner, topic
-    except ValueError:
-        pass
-    return None
+    match parsed_json(key):
+        case [found, [str(owner), str(topic)]] if found == kind:
+            return owner, topic
+        case _:
+            return None
 
 
 class Stage(Enum):
@@ -120,14 +117,9 @@ def parse_promotion(record: LogRecord) -> tuple[str, str, Promotion | None] | No
     A value that can't be read counts as a topic that is being promoted: nothing must be written there.
     """
     place = parse_migration_key(record.key, _KIND)
-    return None if place is None else (*place, None if record.value is None else _promotion(record.value))
-
-
-def _promotion(value: bytes) -> Promotion:
-    try:
-        return parse_promotion_value(json.loads(value))
-    except ValueError:
-        return parse_promotion_value(None)
+    if place is None:
+        return None
+    return *place, None if record.value is None else parse_promotion_value(parsed_json(record.value))
 
 
 def parse_promotion_value(value: object) -> Promotion:

@@ -5,11 +5,10 @@ brokers forget then where groups were: the record remembers it, in offsets of th
 written. See docs/decisions/0010.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.ids import GroupId, decode_topic_id, encode_topic_id
 from sparkmirror.storage.promotions import migration_key, parse_migration_key
 
@@ -64,7 +63,7 @@ def parse_remake(record: LogRecord) -> tuple[str, str, Remake | None] | None:
 
 def _remake(value: bytes) -> Remake | None:
     try:
-        match json.loads(value):
+        match parsed_json(value):
             case {
                 "old": str(old),
                 "partitions": int(partitions),

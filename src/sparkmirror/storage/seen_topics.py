@@ -4,11 +4,10 @@
 it is not taken for a new one when a changed filter selects it.
 """
 
-import json
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition, decode_topic_id, encode_topic_id, is_another
 from sparkmirror.domain.topics import TopicListing
@@ -72,7 +71,7 @@ def seen_topics(owner: str, records: Iterable[LogRecord]) -> SeenTopics | None:
     found: dict[str, SeenTopic] = {}
     has_started = False
     for record in records:
-        match _parsed(record.key):
+        match parsed_json(record.key):
             case [str(kind), str(by)] if (kind, by) == (_STARTED, owner):
                 has_started = record.value is not None
             case [str(kind), str(by), str(topic)] if (kind, by) == (_SEEN, owner):
@@ -96,17 +95,10 @@ def _value(seen: SeenTopic) -> bytes:
 
 def _seen(value: bytes | None) -> SeenTopic | None:
     """A value that can't be read is none: the topic counts as new, and nothing of it is left out."""
-    match _parsed(value):
+    match parsed_json(value):
         case {"partitions": int(count), "id": str(topic_id)}:
             try:
                 return SeenTopic(count, decode_topic_id(topic_id))
             except ValueError:
                 pass
     return None
-
-
-def _parsed(text: bytes | None) -> object:
-    try:
-        return json.loads(text) if text else None
-    except ValueError:
-        return None

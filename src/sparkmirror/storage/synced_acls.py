@@ -5,10 +5,9 @@ partition, a record per connector and binding, a tombstone for a binding that th
 claims.
 """
 
-import json
 from collections.abc import Mapping
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, Claim, PatternType, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import ConnectorName
@@ -25,9 +24,7 @@ def claim_record(connector: ConnectorName, binding: AclBinding, claim: Claim | N
 def parse_claim(record: LogRecord) -> tuple[ConnectorName, AclBinding, Claim | None] | None:
     """Connector, binding and claim (None in a tombstone); None for a record of another kind."""
     try:
-        connector, kind, pattern, name, principal, host, operation, permission = json.loads(
-            record.key or b"null"
-        )
+        connector, kind, pattern, name, principal, host, operation, permission = parsed_json(record.key)
         binding = AclBinding(
             ResourceType[kind],
             PatternType[pattern],
@@ -37,7 +34,8 @@ def parse_claim(record: LogRecord) -> tuple[ConnectorName, AclBinding, Claim | N
             AclOperation[operation],
             AclPermission[permission],
         )
-        claim = None if record.value is None else Claim(json.loads(record.value)["claim"])
+        value = parsed_json(record.value)
+        claim = None if record.value is None else Claim(value["claim"])
     except (ValueError, TypeError, KeyError):
         return None
     return ConnectorName(str(connector)), binding, claim

@@ -4,11 +4,10 @@ A record for each offset that was written for a group, with the offset that it r
 that is restored. `storage/promotions.py` and `storage/failbacks.py` have the topic's other records.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.kafka.data.topic_log import read_topic
@@ -36,11 +35,11 @@ def restored_record(group: GroupId, partition: TopicPartition) -> LogRecord:
 def parse_written(record: LogRecord) -> tuple[GroupId, TopicPartition, WrittenOffset | None] | None:
     """Parse group, partition and offset (None for a tombstone); None for a record of another kind."""
     try:
-        group, topic, partition = json.loads(record.key or b"null")
+        group, topic, partition = parsed_json(record.key)
         place = TopicPartition(str(topic), int(partition))
         if record.value is None:
             return GroupId(group), place, None
-        value = json.loads(record.value)
+        value = parsed_json(record.value)
         earlier = None if value["earlier"] is None else int(value["earlier"])
         written = WrittenOffset(place, int(value["written"]), earlier, str(value["metadata"]))
     except (ValueError, TypeError, KeyError):

@@ -1,13 +1,12 @@
 """Reads the ends of two logs that have parted, and keeps records of one of them in a topic of their own."""
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final, NamedTuple
 
-from sparkmirror.batches.log_records import LogRecord, compact_json
+from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.batches.record_body import read_body
 from sparkmirror.batches.records import RawRecord, read_records
@@ -128,10 +127,8 @@ def _kept(partition: TopicPartition, topic_id: str, record: RawRecord) -> LogRec
 
 def _place(record: LogRecord) -> tuple[TopicPartition, int, str] | None:
     """Return a record's origin: partition, offset, and the topic's id in base64."""
-    try:
-        match json.loads(dict(record.headers).get(KEPT_FROM) or b"null"):
-            case {"topic": str(topic), "id": str(of), "partition": int(partition), "offset": int(offset)}:
-                return TopicPartition(topic, partition), offset, of
-    except ValueError:
-        pass
-    return None
+    match parsed_json(dict(record.headers).get(KEPT_FROM)):
+        case {"topic": str(topic), "id": str(of), "partition": int(partition), "offset": int(offset)}:
+            return TopicPartition(topic, partition), offset, of
+        case _:
+            return None
