@@ -38,6 +38,7 @@ class SparkOnDemand:
     def _started(self, then: Callable[[Session], None]) -> "Future[Session]":
         with self._lock:
             if self._session is None:
+                _log.info("starting Spark on %s …", self._spark.get("spark.master", self._default_master))
                 self._session = Future()
                 starting = threading.Thread(
                     target=self._run, args=(self._session, then), name="start Spark", daemon=True

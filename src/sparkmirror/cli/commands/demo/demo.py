@@ -114,7 +114,7 @@ class Demo:
         reader = ProgressReader(_connection(stage.target), _PROGRESS_TOPIC)
         with closing(reader), Dashboard(self._console) as dashboard:
             watch = Watch(reader.poll, _TOPICS, dashboard, lambda: _check(stage))
-            if not watch.until(has_begun, "waiting for the first record", _BEGIN_TIMEOUT_S):
+            if not watch.until(has_begun, "Spark starts; waiting for the first record", _BEGIN_TIMEOUT_S):
                 raise SparkmirrorError(f"the mirror copied nothing within {_BEGIN_TIMEOUT_S:.0f} s")
             watch.until(lambda _: False, "live", self._options.duration_s)
             stage.shop.close()
