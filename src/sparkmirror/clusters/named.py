@@ -59,7 +59,7 @@ class NamedClusters:
     def down(self, names: Sequence[str], on_progress: Progress, *, delete_data: bool = False) -> None:
         """Stop these clusters; raises ClusterStartError for an unknown name, before stopping any."""
         with self._lock(on_progress):
-            for cluster in [self._known(name) for name in names]:
+            for cluster in [self.known(name) for name in names]:
                 on_progress(f"Stopping cluster {cluster.spec.name}")
                 cluster.stop()
                 if delete_data:
@@ -80,7 +80,8 @@ class NamedClusters:
         before = self.find(request.name)
         return request.spec(before.spec if before else None), self._home / request.name
 
-    def _known(self, name: str) -> LocalCluster:
+    def known(self, name: str) -> LocalCluster:
+        """Raises ClusterStartError for an unknown name."""
         if cluster := self.find(name):
             return cluster
         known = ", ".join(cluster.spec.name for cluster in self.all()) or "none"

@@ -1,4 +1,4 @@
-"""Fetches the jars of Kafka and of Java's own MirrorMaker 2 once, verifies and caches them.
+"""Fetches the jars of Kafka, its tools and Java's own MirrorMaker 2 once, verifies and caches them.
 
 PySpark ships Ivy, and Ivy run as a program resolves Maven dependencies; so Java and PySpark are all that a
 real broker needs. Each set's SHA-256 sums lie beside this file. A set is complete or absent: it is fetched
@@ -50,6 +50,12 @@ def mirror_maker_jars() -> JarSet:
     name = f"mirror-maker-{KAFKA_VERSION}"
     mirror = Module("org.apache.kafka", "connect-mirror", KAFKA_VERSION)
     return JarSet(name, (mirror, _LOGGING), recorded_sums(name))
+
+
+def kafka_tools_jars() -> JarSet:
+    """The jars of Kafka's command-line tools, without a binding for their log: a broker's have one."""
+    name = f"kafka-tools-{KAFKA_VERSION}"
+    return JarSet(name, (Module("org.apache.kafka", "kafka-tools", KAFKA_VERSION),), recorded_sums(name))
 
 
 def _silent(_text: str) -> None: ...

@@ -8,7 +8,7 @@ import pytest
 from sparkmirror.domain.errors import JarsError
 from sparkmirror.java.find_java import Java
 from sparkmirror.java.ivy import Ivy, Module
-from sparkmirror.java.jars import JarSet, ensure_jars, kafka_jars, mirror_maker_jars
+from sparkmirror.java.jars import JarSet, ensure_jars, kafka_jars, kafka_tools_jars, mirror_maker_jars
 
 CONTENT = {"broker-1.jar": "broker\n", "clients-1.jar": "clients\n"}
 SUMS = {name: hashlib.sha256(text.encode()).hexdigest() for name, text in CONTENT.items()}
@@ -120,7 +120,9 @@ def test_ivy_is_found_among_pysparks_jars() -> None:
     assert (ivy.java, ivy.settings) == ("/bin/java", "/etc/ivysettings.xml")
 
 
-@pytest.mark.parametrize("jar_set", [kafka_jars(), mirror_maker_jars()], ids=lambda jar_set: jar_set.name)
+@pytest.mark.parametrize(
+    "jar_set", [kafka_jars(), kafka_tools_jars(), mirror_maker_jars()], ids=lambda jar_set: jar_set.name
+)
 def test_every_module_has_a_recorded_checksum(jar_set: JarSet) -> None:
     modules = {f"{module.name}-{module.revision}.jar" for module in jar_set.modules}
     assert modules <= set(jar_set.sums)

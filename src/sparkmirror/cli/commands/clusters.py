@@ -2,10 +2,12 @@
 
 import argparse
 import json
+import os
 import re
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
+from typing import Final
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -15,15 +17,41 @@ from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.clusters.broker import Broker
 from sparkmirror.clusters.local import LocalCluster
 from sparkmirror.clusters.named import ClusterRequest, NamedClusters
+from sparkmirror.domain.errors import ClusterStartError
+from sparkmirror.java.find_java import find_java
+from sparkmirror.java.jars import ensure_jars, kafka_jars, kafka_tools_jars
+
+_TOOLS: Final = {
+    "kafka-topics": "org.apache.kafka.tools.TopicCommand",
+    "kafka-console-producer": "org.apache.kafka.tools.ConsoleProducer",
+    "kafka-console-consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "kafka-consumer-groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "kafka-acls": "org.apache.kafka.tools.AclCommand",
+}
+_TOOL_JVM: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
 _EXAMPLES = """\
 examples:
   sparkmirror clusters up                       # two clusters, source and target
   sparkmirror clusters up big --brokers 3       # one cluster of three brokers
   sparkmirror clusters up old --set log.retention.ms=60000 --set num.partitions=8
+  sparkmirror clusters tool source kafka-topics --create --topic orders --partitions 3
+  seq 100 | sparkmirror clusters tool source kafka-console-producer --topic orders
   sparkmirror clusters status -o json
   sparkmirror clusters down source target
   sparkmirror clusters down --all --delete-data
+"""
+_TOOL_HELP: Final = """\
+Runs one of Kafka's own command-line tools; --bootstrap-server is given already. Its jars are fetched from
+Maven Central once, 43 MB. The tool's own --help lists what it takes.
+
+examples:
+  sparkmirror clusters tool source kafka-topics --create --topic orders --partitions 3
+  seq 100 | sparkmirror clusters tool source kafka-console-producer --topic orders
+  sparkmirror clusters tool target kafka-topics --list
+  sparkmirror clusters tool target kafka-console-consumer --topic source.orders --from-beginning
+  sparkmirror clusters tool source kafka-console-consumer --topic orders --group billing --from-beginning
+  sparkmirror clusters tool source kafka-consumer-groups --describe --all-groups
 """
 
 
@@ -68,6 +96,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True)
     _add_up(actions)
+    _add_tool(actions)
     _add_down(actions)
     _add_status(actions)
 
@@ -80,6 +109,20 @@ def up(arguments: argparse.Namespace) -> int:
     for cluster in clusters:
         sys.stdout.write(f"{cluster.spec.name} is up at {cluster.bootstrap_servers}\n")
     return 0
+
+
+def tool(arguments: argparse.Namespace) -> int:
+    """Become a tool of Kafka's; returns only by an error."""
+    cluster = NamedClusters().known(arguments.cluster)
+    if not cluster.pids:
+        name = cluster.spec.name
+        raise ClusterStartError(f"Cluster {name} is down. Start it: sparkmirror clusters up {name}")
+    with StatusLines(Console(stderr=True)).updates() as update:
+        jars = [ensure_jars(each, on_progress=update) for each in (kafka_tools_jars(), kafka_jars())]
+    java, classes = find_java().executable, os.pathsep.join(f"{folder}/*" for folder in jars)
+    command = [java, *_TOOL_JVM, "-cp", classes, _TOOLS[arguments.tool]]
+    command += ["--bootstrap-server", cluster.bootstrap_servers, *arguments.arguments]
+    os.execv(java, command)  # noqa: S606 - no shell is wanted
 
 
 def down(arguments: argparse.Namespace) -> int:
@@ -132,6 +175,18 @@ def _add_up(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> N
         help="a line of server.properties; may be repeated",
     )
     parser.set_defaults(run=up)
+
+
+def _add_tool(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    parser = actions.add_parser(
+        "tool",
+        help="run one of Kafka's own command-line tools on a cluster",
+        description=_TOOL_HELP,
+    )
+    parser.add_argument("cluster", metavar="NAME", help="a cluster that is up")
+    parser.add_argument("tool", choices=list(_TOOLS), metavar="TOOL", help=", ".join(_TOOLS))
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, metavar="...", help="what the tool takes")
+    parser.set_defaults(run=tool)
 
 
 def _add_down(actions: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
