@@ -216,11 +216,12 @@ def command(tmp_path: Path) -> Iterator[Callable[..., subprocess.CompletedProces
     (tmp_path / "jars").symlink_to(ensure_jars(kafka_jars()).parent)
     environ = {**os.environ, "SPARKMIRROR_CACHE": str(tmp_path)}
 
-    def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    def run(*arguments: str, given: str | None = None) -> subprocess.CompletedProcess[str]:
         main = "from sparkmirror.cli.main import main; raise SystemExit(main())"
         return subprocess.run(
             [sys.executable, "-c", main, "clusters", *arguments],
             env=environ,
+            input=given,
             capture_output=True,
             text=True,
             check=False,
@@ -246,3 +247,24 @@ def test_named_cluster_runs_until_clusters_down(
     assert (down.returncode, down.stdout) == (0, "mine is down\n")
     assert_ended(running)
     assert command("status").returncode == 1
+
+
+def test_kafkas_own_tools_run_on_a_named_cluster(
+    command: Callable[..., subprocess.CompletedProcess[str]],
+) -> None:
+    assert command("up", "mine").returncode == 0
+    made = command("tool", "mine", "kafka-topics", "--create", "--topic", "orders", "--partitions", "2")
+    assert "Created topic orders." in made.stdout, made.stderr
+    command("tool", "mine", "kafka-console-producer", "--topic", "orders", given="one\ntwo\n")
+    read = ("--from-beginning", "--max-messages", "2", "--timeout-ms", "60000", "--group", "billing")
+    found = command("tool", "mine", "kafka-console-consumer", "--topic", "orders", *read)
+    assert sorted(found.stdout.split()) == ["one", "two"], found.stderr
+    groups = command("tool", "mine", "kafka-consumer-groups", "--list")
+    assert groups.stdout.split() == ["billing"]
+    assert command("tool", "mine", "kafka-topics", "--nonsense").returncode == 1
+    command("down", "mine")
+    refused = command("tool", "mine", "kafka-topics", "--list")
+    assert (refused.returncode, refused.stderr) == (
+        1,
+        "sparkmirror: Cluster mine is down. Start it: sparkmirror clusters up mine\n",
+    )
