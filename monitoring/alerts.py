@@ -112,7 +112,7 @@ ALERTS: Final = (
         f"{_FLOW}: {{{{ $labels.kind }}}}",
         "A topic was deleted and created again, or a log lost its end (an unclean leader election, a restored disk).",
         "`sparkmirror_partition_incidents` names the partitions, the log the offsets and the reaction (`on.topic.recreated`, `on.data.loss`).",
-        "Run `sparkmirror verify FILE --topics NAME`. Consumers of a recreated topic need new offsets.",
+        "Run `sparkmirror verify FILE --topic NAME`. Consumers of a recreated topic need new offsets.",
     ),
     Alert(
         "MirrorTopicsGone",
@@ -133,7 +133,7 @@ ALERTS: Final = (
         "`sparkmirror verify`, or a comparison from a page, found records that differ, or that only one cluster has.",
         "The page *verify* has each partition that differs, its JSON and JUnit files each record. Do others write to the target's topic? `sparkmirror_incidents_total` shows truncated, "
         "recreated or expired logs.",
-        "Keep consumers on the source until the cause is known. `sparkmirror verify FILE --topics NAME` compares again; the alert ends when it finds nothing, or after 7 days.",
+        "Keep consumers on the source until the cause is known. `sparkmirror verify FILE --topic NAME` compares again; the alert ends when it finds nothing, or after 7 days.",
     ),
     Alert(
         "MirrorNotComparable",
@@ -143,7 +143,7 @@ ALERTS: Final = (
         f"{_FLOW}: {{{{ $value }}}} partitions could not be compared",
         "The last comparison could not read all of these partitions.",
         "The page *verify*, or the output of `sparkmirror verify`, has the reason: a missing right, no leader, records that expired meanwhile.",
-        "Correct the cause, then compare again: `sparkmirror verify FILE --topics NAME`.",
+        "Correct the cause, then compare again: `sparkmirror verify FILE --topic NAME`.",
     ),
     Alert(
         "MirrorComparisonOld",

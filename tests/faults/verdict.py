@@ -53,7 +53,7 @@ class Verdict:
 
 def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
     """Compare what is mirrored so far. `to_the_end`, the mirror has stopped and nothing else may be there."""
-    command = [COMMAND, "verify", str(testbed.properties_for_all), "--topics", TOPIC, "--slots", "2"]
+    command = [COMMAND, "verify", str(testbed.properties_for_all), "--topic", TOPIC, "--slots", "2"]
     if not to_the_end or testbed.expired:
         # What has been found equal isn't read again before the end, nor can be once it has expired.
         command += ["--report", str(testbed.folder / "report.json")]

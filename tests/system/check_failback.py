@@ -104,7 +104,7 @@ def test_a_failback_that_is_killed_at_each_stage_ends_with_equal_logs(sides: Sid
     }
     with running_mirror(tmp_path / "mirror", properties) as mirror:
         await_same(sides, mirror)
-        flow = [str(mirror.file), "old->new", "--execute", "--still-for", "1", "--timeout", "100"]
+        flow = [str(mirror.file), "--flow", "old->new", "--execute", "--still-for", "1", "--timeout", "100"]
         subprocess.run([COMMAND, "promote", *flow], check=True, timeout=WAIT_S)
         load = Load(new)
         load.start()

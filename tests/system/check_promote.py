@@ -127,7 +127,7 @@ def test_a_promotion_that_is_killed_at_each_stage_ends_with_a_beginning_of_the_s
             WAIT_S,
             lambda: mirror.log_text()[-2000:],
         )
-        flow = [COMMAND, "promote", str(mirror.file), "prior->next", "--execute"]
+        flow = [COMMAND, "promote", str(mirror.file), "--flow", "prior->next", "--execute"]
         command = [*flow, "--stop-at-now", "--timeout", "100"]
         if killed_at(Stage.STOPPING, command, target) is Stage.STOPPING:
             subprocess.run([*flow, "--roll-back"], check=True, timeout=WAIT_S)

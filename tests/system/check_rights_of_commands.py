@@ -72,19 +72,19 @@ class Step(NamedTuple):
     options: Sequence[str]
 
 
-TOPICS: Final = (OUT, "--topics", TOPIC, "--still-for", "1", "--execute")
+TOPICS: Final = ("--flow", OUT, "--topic", TOPIC, "--still-for", "1", "--execute")
 STEPS: Final = (
     Step(Mode.REMADE, ["offsets", "preserve"], [TOPIC, "--flow", OUT, "--delete", "--execute"]),
-    Step(Mode.MOVED_GROUPS, ["migrate", "consumers"], ["--flow", OUT, "--group", GROUP, "--yes"]),
+    Step(Mode.MOVED_GROUPS, ["migrate", "consumers"], ["--flow", OUT, "--group", GROUP, "--execute"]),
     Step(
         Mode.ROLLED_BACK,
         ["migrate", "consumers"],
-        ["--flow", OUT, "--group", GROUP, "--yes", "--roll-back"],
+        ["--flow", OUT, "--group", GROUP, "--execute", "--roll-back"],
     ),
     Step(
         Mode.MOVED_PRODUCERS,
         ["migrate", "producers"],
-        ["--flow", OUT, "--topic", TOPIC, "--still-for", "1", "--yes"],
+        ["--flow", OUT, "--topic", TOPIC, "--still-for", "1", "--execute"],
     ),
     Step(Mode.PROMOTED, ["promote"], TOPICS),
     Step(Mode.FAILED_BACK, ["failback"], [*TOPICS, "--delete", "--keep-aside", ASIDE]),

@@ -127,11 +127,11 @@ def test_group_moves_continues_exactly_and_moves_back(
     with consuming(source, group) as consumer:
         consumer.subscribe([TOPIC])
         before = read(consumer, READ)
-        plan = printed_by(migrated.consumers(group, "--dry-run"), capsys)
+        plan = printed_by(migrated.consumers(group), capsys)
         expected = {"check": "done", "wait": "waiting", "mirror": "done", "sync": "to do", "verify": "to do"}
         assert steps(plan) == expected
-        assert committed(target, group, REMOTE, 2) == {1: 3}, "a dry run writes nothing"
-        with running(migrated.consumers(group, "--yes", "-o", "json"), log) as process:
+        assert committed(target, group, REMOTE, 2) == {1: 3}, "a plan writes nothing"
+        with running(migrated.consumers(group, "--execute", "-o", "json"), log) as process:
             await_stderr(
                 log,
                 f"it has members on {ALIAS} (rdkafka at 127.0.0.1): stop its consumers there",
@@ -154,9 +154,9 @@ def test_group_moves_continues_exactly_and_moves_back(
         assert sorted(before + after) == sorted(numbered(RECORDS) + numbered(RECORDS, first=1000))
         again = printed_by(migrated.consumers(group), capsys)
         assert set(steps(again).values()) == {"done"}, "nobody is asked when there is nothing to do"
-        assert main(migrated.consumers(group, "--roll-back", "--yes", "--timeout", "1")) == 1
+        assert main(migrated.consumers(group, "--roll-back", "--execute", "--timeout", "1")) == 1
         assert "it has members on B" in capsys.readouterr().err
-    assert main(migrated.consumers(group, "--roll-back", "--yes")) == 0
+    assert main(migrated.consumers(group, "--roll-back", "--execute")) == 0
     assert committed(target, group, REMOTE, 2) == {1: 3}
     assert main(migrated.consumers(group, "--roll-back")) == 0
     assert "no offset that a migration wrote on B is left" in capsys.readouterr().err
@@ -169,39 +169,39 @@ def test_second_migration_keeps_the_state_before_the_first(migrated: MigratedMir
     commit(target, group, REMOTE, {0: 2})
     for offset in (10, 20):
         commit(source, group, TOPIC, {0: offset})
-        assert main(migrated.consumers(group, "--yes")) == 0
+        assert main(migrated.consumers(group, "--execute")) == 0
         assert committed(target, group, REMOTE, 2) == {0: offset + AHEAD}
-    assert main(migrated.consumers(group, "--roll-back", "--yes")) == 0
+    assert main(migrated.consumers(group, "--roll-back", "--execute")) == 0
     assert committed(target, group, REMOTE, 2) == {0: 2}
 
 
 def test_offset_of_an_empty_partition_is_migrated(migrated: MigratedMirror) -> None:
     commit(migrated.source, "moved-quiet", EMPTY, {0: 0})
-    assert main(migrated.consumers("moved-quiet", "--yes")) == 0
+    assert main(migrated.consumers("moved-quiet", "--execute")) == 0
     assert committed(migrated.target, "moved-quiet", f"{ALIAS}.{EMPTY}", 1) == {0: 0}
 
 
 def test_impossible_migration_ends_with_1_and_the_reason(
     migrated: MigratedMirror, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(migrated.consumers("moved-nobody", "--yes")) == 1
+    assert main(migrated.consumers("moved-nobody", "--execute")) == 1
     assert f"there is no group moved-nobody on {ALIAS}" in capsys.readouterr().err
-    assert main(migrated.command("producers", "--topic", "moved-nothing", "--yes")) == 1
+    assert main(migrated.command("producers", "--topic", "moved-nothing", "--execute")) == 1
     assert f"no topic that {ALIAS}->B mirrors" in capsys.readouterr().err
     with consuming(migrated.source, "moved-busy", "consumer") as consumer:
         consumer.subscribe([TOPIC])
         read(consumer, 1)
-        assert main(migrated.consumers("moved-busy", "--yes", "--timeout", "1")) == 1
+        assert main(migrated.consumers("moved-busy", "--execute", "--timeout", "1")) == 1
         assert f"not within 1 s: it has members on {ALIAS} (" in capsys.readouterr().err
-    assert main(migrated.consumers("moved-busy")) == 2, "nobody can be asked here"
-    assert "--yes" in capsys.readouterr().err
+        assert main(migrated.consumers("moved-busy")) == 0
+        assert "Nothing was changed: --execute carries it out." in capsys.readouterr().err
     assert committed(migrated.target, "moved-busy", REMOTE, 2) == {}
 
 
 def test_producers_can_move_once_all_their_records_are_mirrored(
     migrated: MigratedMirror, tmp_path: Path
 ) -> None:
-    log, wanted = tmp_path / "comments", ["--topic", TOPIC, "--still-for", "2", "--yes", "-o", "json"]
+    log, wanted = tmp_path / "comments", ["--topic", TOPIC, "--still-for", "2", "--execute", "-o", "json"]
     with running(migrated.command("producers", *wanted), log) as process:
         await_stderr(log, f"stop the producers of {TOPIC} on {ALIAS}")
         written = 0
@@ -226,7 +226,7 @@ def test_promoted_copies_get_nothing_of_the_flow_any_more(
     source, target, mirror = migrated
     group, log = "moved-reader", tmp_path / "comments"
     commit(source, group, KEPT, {0: 10, 1: RECORDS})
-    command = ["promote", str(mirror.file), f"{ALIAS}->B", "--topics", KEPT]
+    command = ["promote", str(mirror.file), "--flow", f"{ALIAS}->B", "--topic", KEPT]
     plan = printed_by(command, capsys)
     expected = {"check": "done", "start": "done", "stop": "waiting", "drain": "done"}
     assert steps(plan) == expected | dict.fromkeys(("switch", "groups", "verify"), "to do")
@@ -257,7 +257,7 @@ def test_pages_and_view_show_what_was_migrated(migrated: MigratedMirror) -> None
     group = "moved-and-seen"
     commit(migrated.source, group, TOPIC, {0: 20})
     commit(migrated.target, group, REMOTE, {0: 3})
-    assert main(migrated.consumers(group, "--yes")) == 0
+    assert main(migrated.consumers(group, "--execute")) == 0
     url = migrated.mirror.await_log("pages are at http://").rpartition(" ")[2].removesuffix("ui/")
 
     def get(path: str) -> str:
@@ -284,7 +284,7 @@ def test_pages_and_view_show_what_was_migrated(migrated: MigratedMirror) -> None
 def test_topics_without_preserved_offsets_are_not_promoted(
     migrated: MigratedMirror, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["promote", str(migrated.mirror.file), "--topics", TOPIC, "--execute"]) == 1
+    assert main(["promote", str(migrated.mirror.file), "--topic", TOPIC, "--execute"]) == 1
     assert f"no topic like {TOPIC} has preserved offsets in {ALIAS}->B" in capsys.readouterr().err
 
 
@@ -295,9 +295,9 @@ def test_migration_fails_without_a_running_mirror(
     migrated.mirror.stop()
     append(migrated.source, TOPIC, numbered(5, first=9000))
     commit(migrated.source, "moved-late", TOPIC, {0: RECORDS + 5})
-    assert main(migrated.consumers("moved-late", "--yes", "--timeout", "1")) == 1
+    assert main(migrated.consumers("moved-late", "--execute", "--timeout", "1")) == 1
     assert f"the mirror has not copied, or written an offset sync for: {TOPIC}-0" in capsys.readouterr().err
     assert committed(migrated.target, "moved-late", REMOTE, 2) == {}
     producers = migrated.command("producers", "--topic", TOPIC, "--still-for", "1", "--timeout", "2")
-    assert main([*producers, "--yes"]) == 1
+    assert main([*producers, "--execute"]) == 1
     assert "the mirror has to copy 5 more records" in capsys.readouterr().err

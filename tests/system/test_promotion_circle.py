@@ -38,8 +38,8 @@ class Circle(NamedTuple):
     ) -> dict[str, Any]:
         """The steps of an executed command, which must succeed, and their states."""
         capsys.readouterr()
-        common = ["--topics", topic, "--still-for", "1", "--execute", "-o", "json"]
-        code = main([command, str(self.mirror.file), flow, *common, *arguments])
+        common = ["--topic", topic, "--still-for", "1", "--execute", "-o", "json"]
+        code = main([command, str(self.mirror.file), "--flow", flow, *common, *arguments])
         printed = capsys.readouterr()
         assert code == 0, printed.err
         (migration,) = json.loads(printed.out)["migrations"]
@@ -120,7 +120,7 @@ def test_records_of_the_old_source_are_kept_aside_and_its_topic_is_recreated(
     assert set(circle.run(capsys, "promote", OUT, SPLIT).values()) == DONE
     append(new, SPLIT, numbered(5, first=50))
     append(old, SPLIT, numbered(3, first=700))
-    plan = ["failback", str(mirror.file), OUT, "--topics", SPLIT]
+    plan = ["failback", str(mirror.file), "--flow", OUT, "--topic", SPLIT]
     assert main(plan) == 1
     assert "Decide: --delete deletes" in capsys.readouterr().out
     assert len(placed(old, SPLIT, 0)) == 53, "a plan changes nothing"

@@ -129,7 +129,7 @@ def test_secured_clusters_are_mirrored_planned_and_verified_with_least_rights(tm
             assert not [line for line in lines if holds_a_secret(line)]
             mirror.stop()
             assert not holds_a_secret(mirror.log_text() + mirror.spark_log.read_text())
-            for words in (["verify"], ["plan"], ["migrate", "consumers", "--group", GROUP, "--dry-run"]):
+            for words in (["verify"], ["plan"], ["migrate", "consumers", "--group", GROUP]):
                 ran = subprocess.run(
                     [COMMAND, *words, str(mirror.file)],
                     capture_output=True,

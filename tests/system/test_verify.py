@@ -185,7 +185,7 @@ def test_partition_without_position_is_reported(verified: Verified) -> None:
 def test_partition_whose_target_was_deleted_after_it_was_mirrored_is_different(
     prepared: PreparedMirror,
 ) -> None:
-    ended = verify(prepared.properties, "--topics", r"verify\.target-deleted", "-o", "json")
+    ended = verify(prepared.properties, "--topic", r"verify\.target-deleted", "-o", "json")
     assert ended.code == 1, ended.errors
     found = ended.partitions["verify.target-deleted-0"]
     assert found["state"] == "different"
@@ -197,7 +197,7 @@ def test_partition_whose_target_was_deleted_after_it_was_mirrored_is_different(
 
 def test_only_new_records_are_compared_with_a_report(prepared: PreparedMirror, verified: Verified) -> None:
     topic = "verify.grows"
-    arguments = ("--topics", topic, r"verify\.equal", "--report", str(prepared.report))
+    arguments = ("--topic", topic, "--topic", r"verify\.equal", "--report", str(prepared.report))
     again = verify(prepared.properties, *arguments)
     assert again.code == 0, again.output + again.errors
     assert "✓ 100 records are the same on both clusters" in again.output
@@ -225,7 +225,7 @@ def test_only_new_records_are_compared_with_a_report(prepared: PreparedMirror, v
     ("arguments", "message"),
     [
         (["--flow", "W->V"], "has no flow W->V that mirrors topics (it has: V->W)"),
-        (["--topics", r"verify\.not-begun"], "verify.not-begun-0: V.verify.not-begun-0 does not exist on W"),
+        (["--topic", r"verify\.not-begun"], "verify.not-begun-0: V.verify.not-begun-0 does not exist on W"),
     ],
 )
 def test_nothing_to_compare_exits_with_2(

@@ -1,6 +1,5 @@
-"""Writes to a terminal or a pipe: status lines with the time that has passed, aligned tables, questions."""
+"""Writes to a terminal or a pipe: status lines with the time that has passed, and aligned tables."""
 
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -68,13 +67,6 @@ def aligned(rows: Sequence[Sequence[str]], right: Collection[int] = ()) -> list[
         ).rstrip()
         for row in rows
     ]
-
-
-def confirmed(question: str) -> bool:
-    """Ask on standard error; only `y` and `yes` agree. To be called on a terminal only."""
-    sys.stderr.write(f"{question} [y/N] ")
-    sys.stderr.flush()
-    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
 def _update(status: Status, text: str) -> None:

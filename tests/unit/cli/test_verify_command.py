@@ -49,5 +49,5 @@ def test_an_unknown_flow_names_those_there_are(file: Path, capsys: pytest.Captur
 
 
 def test_a_pattern_that_java_refuses_ends_with_2(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["verify", str(file), "--topics", "("]) == 2
-    assert "--topics" in capsys.readouterr().err
+    assert main(["verify", str(file), "--topic", "("]) == 2
+    assert "--topic" in capsys.readouterr().err

@@ -167,7 +167,7 @@ class TopicFailback:
         if topic.own is not None and topic.own.stage is not Stage.STOPPING:
             return (
                 f"{topic.original} is promoted by {flow} since: its original is on {flow.target} again. "
-                f"sparkmirror failback FILE '{flow}' lets {promoted} go on"
+                f"sparkmirror failback FILE --flow '{flow}' lets {promoted} go on"
             )
         return None
 

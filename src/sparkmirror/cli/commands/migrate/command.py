@@ -1,21 +1,23 @@
 """Defines `sparkmirror migrate`: `consumers` and `producers`."""
 
 import argparse
+from collections.abc import Sequence
 
 from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.commands.migrate.execution import MigrationKind, NotPossibleError, run_on_flow
 from sparkmirror.cli.commands.migrate.options import (
-    add_file,
-    add_flow_option,
+    add_execution,
+    add_file_and_flow,
     add_still_for,
-    add_timeout_and_output,
+    add_topics,
 )
 from sparkmirror.cli.commands.migrate.report import drain_rows, move_rows, rollback_rows
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.migrate.moves.consumers import ConsumerMigration
-from sparkmirror.migrate.moves.group_move_steps import GroupMove, GroupRollback
+from sparkmirror.migrate.moves.group_move_steps import GroupMove, GroupRollback, PartitionMove
 from sparkmirror.migrate.moves.producers import ProducerMigration
-from sparkmirror.migrate.moves.topic_drain_steps import TopicsDrain
+from sparkmirror.migrate.moves.topic_drain_steps import PartitionDrain, TopicsDrain
+from sparkmirror.migrate.steps import some_of
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.status.flow_access import FlowAccess
 
@@ -24,7 +26,8 @@ An interrupted run can be repeated: it finds what is done already, and continues
 """
 
 _CONSUMERS_HELP = f"""\
-Moves consumer groups to the target of a flow, so that they continue there exactly where they are:
+Moves consumer groups to the target of a flow, so that they continue there exactly where they are. Shows the
+plan; --execute carries it out:
   check    what the group has committed on the source, and its lag there
   wait     until its consumers on the source are stopped
   mirror   until the mirror has copied all that the group has read, and written offset syncs for it
@@ -34,15 +37,16 @@ Then the consumers can be started on the target. --roll-back restores the offset
 which are stored on the target.
 
 examples:
-  sparkmirror migrate consumers --group billing --dry-run mm2.properties
-  sparkmirror migrate consumers --group billing --group shipping mm2.properties
-  sparkmirror migrate consumers --group billing --yes --timeout 600 -o json mm2.properties
-  sparkmirror migrate consumers --group billing --roll-back mm2.properties
+  sparkmirror migrate consumers mm2.properties --group billing
+  sparkmirror migrate consumers mm2.properties --group billing --group shipping --execute
+  sparkmirror migrate consumers mm2.properties --group billing --execute --timeout 600 -o json
+  sparkmirror migrate consumers mm2.properties --group billing --roll-back --execute
 
 {_ENDING}"""
 
 _PRODUCERS_HELP = f"""\
-Reports when the producers of some topics can continue on the target of a flow:
+Tells when the producers of some topics can continue on the target of a flow. Shows the plan; --execute waits
+for it:
   check      which partitions these are, and how many of their records are not mirrored yet
   stop       until nothing is written to them on the source any more: stop the producers
   drain      until all records are on the target
@@ -51,8 +55,8 @@ Reports when the producers of some topics can continue on the target of a flow:
 Then the producers can be started on the target, and the records keep their order. Nothing is written.
 
 examples:
-  sparkmirror migrate producers --topic 'orders.*' --dry-run mm2.properties
-  sparkmirror migrate producers --topic orders --topic payments --still-for 30 mm2.properties
+  sparkmirror migrate producers mm2.properties --topic 'orders.*'
+  sparkmirror migrate producers mm2.properties --topic orders --topic payments --execute --still-for 30
 
 {_ENDING}"""
 
@@ -73,6 +77,7 @@ def _add_consumers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="consumer groups, exactly to where they are",
         description=_CONSUMERS_HELP,
     )
+    add_file_and_flow(parser)
     parser.add_argument(
         "--group",
         required=True,
@@ -82,7 +87,6 @@ def _add_consumers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         metavar="GROUP",
         help="may be repeated",
     )
-    _add_common(parser)
     parser.add_argument(
         "--leave-untranslated",
         action="store_true",
@@ -94,6 +98,7 @@ def _add_consumers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         action="store_true",
         help="restore the offsets that the groups had on the target, and remove those that they had not",
     )
+    add_execution(parser)
     parser.set_defaults(run=_run_consumers, prog=parser.prog)
 
 
@@ -103,26 +108,11 @@ def _add_producers(kinds: "argparse._SubParsersAction[argparse.ArgumentParser]")
         help="producers, once all that they wrote is on the target",
         description=_PRODUCERS_HELP,
     )
-    parser.add_argument(
-        "--topic",
-        required=True,
-        action="append",
-        dest="topics",
-        type=not_empty,
-        metavar="REGEX",
-        help="whole names of topics on the source; may be repeated",
-    )
-    _add_common(parser)
+    add_file_and_flow(parser)
+    add_topics(parser, "whole names of topics on the source; may be repeated", is_required=True)
     add_still_for(parser)
+    add_execution(parser)
     parser.set_defaults(run=_run_producers, prog=parser.prog)
-
-
-def _add_common(parser: argparse.ArgumentParser) -> None:
-    add_file(parser)
-    add_flow_option(parser)
-    parser.add_argument("--dry-run", action="store_true", help="show the plan, change nothing")
-    parser.add_argument("--yes", action="store_true", help="start without asking for confirmation")
-    add_timeout_and_output(parser)
 
 
 def _run_consumers(arguments: argparse.Namespace) -> int:
@@ -149,7 +139,11 @@ def _move(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[Gr
         close=migration.close,
         name=lambda move: f"group {move.group}",
         rows=move_rows,
-        done=f"Done. The consumers can be started on {flow.target}; --roll-back undoes it.",
+        done=lambda moves: (
+            f"Done. The consumers can be started on {flow.target}"
+            f"{under_other_names('read', [each for move in moves for each in move.partitions])}; "
+            "--roll-back --execute undoes it."
+        ),
     )
 
 
@@ -164,7 +158,7 @@ def _rollback(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKin
         close=migration.close,
         name=lambda rollback: f"group {rollback.group}",
         rows=rollback_rows,
-        done=f"Done. The consumers can be started on {flow.source}; nothing has changed there.",
+        done=lambda _: f"Done. The consumers can be started on {flow.source}; nothing has changed there.",
     )
 
 
@@ -184,5 +178,15 @@ def _drain(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[T
         close=migration.close,
         name=lambda _: f"topics {', '.join(arguments.topics)}",
         rows=drain_rows,
-        done=f"Done. The producers can be started on {flow.target}.",
+        done=lambda drains: (
+            f"Done. The producers can be started on {flow.target}"
+            f"{under_other_names('write', [each for drain in drains for each in drain.partitions])}."
+        ),
     )
+
+
+def under_other_names(use: str, partitions: Sequence[PartitionMove | PartitionDrain]) -> str:
+    """What applications read or write on the target, where topics have other names there."""
+    names = {each.source.topic: each.target.topic for each in partitions}
+    other = [f"{there} instead of {here}" for here, there in sorted(names.items()) if here != there]
+    return f", where they {use} {some_of(other)}" if other else ""

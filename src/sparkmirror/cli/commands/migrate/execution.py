@@ -1,4 +1,4 @@
-"""Runs a command that moves something on a flow: reads the file, shows the plan, asks, reports the result."""
+"""Runs a command that moves something on a flow: reads the file, shows the plan, acts, reports the result."""
 
 import argparse
 import sys
@@ -16,7 +16,7 @@ from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.reachability import silent_clusters
-from sparkmirror.cli.terminal import StatusLines, confirmed
+from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.printable import printable
@@ -52,7 +52,7 @@ class MigrationKind(Generic[M]):
     apply: Callable[[M], Mapping[TopicPartition, KafkaError]]
     name: Callable[[M], str]
     rows: Callable[[M], Sequence[Row]]
-    done: str
+    done: Callable[[Sequence[M]], str]
     close: Callable[[], None] = lambda: None
     asks_source: bool = True
 
@@ -110,15 +110,9 @@ def _carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
         report_error=progress.status.print,
     )
     found = run.first()
-    if arguments.dry_run:
+    if not arguments.execute:
         return _show_plan(arguments, kind, found)
     sys.stderr.write("\n".join(plan_lines(kind.title, kind.named_steps(found))) + "\n\n")
-    if not arguments.yes and not all(are_done(each.steps()) for each in found):
-        if not sys.stdin.isatty():
-            text = "standard input is no terminal: confirm with --yes, or show the plan with --dry-run"
-            return fail(arguments, text, CANNOT_TELL)
-        if not confirmed("Start?"):
-            return fail(arguments, "nothing was changed", NOT_FINE)
     try:
         with progress.status.updates() as update:
             progress.begin(update, arguments.timeout)
@@ -182,7 +176,11 @@ def _show_plan(arguments: argparse.Namespace, kind: MigrationKind[M], found: Seq
         sys.stdout.write("\n".join(plan_lines(kind.title, kind.named_steps(found))) + "\n\n")
     _print(arguments, kind.access.flow, reported)
     steps = [step for each in reported for step in each.steps]
-    return NOT_FINE if any(step.state is StepState.IMPOSSIBLE for step in steps) else FINE
+    if any(step.state is StepState.IMPOSSIBLE for step in steps):
+        return NOT_FINE
+    if not are_done(steps):
+        sys.stderr.write("Nothing was changed: --execute carries it out.\n")
+    return FINE
 
 
 def _report(
@@ -194,13 +192,13 @@ def _report(
     for each in failed:
         fail(arguments, f"{each.name}: {each.failure}", NOT_FINE)
     if not failed:
-        sys.stderr.write(f"{kind.done}\n")
+        sys.stderr.write(f"{kind.done([each.found for each in results])}\n")
     return NOT_FINE if failed else FINE
 
 
 def _print(arguments: argparse.Namespace, flow: Flow, reported: Sequence[Reported]) -> None:
     if arguments.output == "json":
-        sys.stdout.write(to_json(flow, reported, is_dry_run=arguments.dry_run) + "\n")
+        sys.stdout.write(to_json(flow, reported, is_dry_run=not arguments.execute) + "\n")
         return
     for each in reported:
         sys.stdout.writelines(f"{line}\n" for line in table_lines(flow, each))

@@ -6,10 +6,9 @@ from pathlib import Path
 from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.commands.migrate.execution import MigrationKind, choose_flow, run_on_flow
 from sparkmirror.cli.commands.migrate.options import (
-    add_execute,
-    add_file,
+    add_execution,
+    add_file_and_flow,
     add_still_for,
-    add_timeout_and_output,
     add_topics,
 )
 from sparkmirror.domain.errors import SparkmirrorError
@@ -28,14 +27,14 @@ logs part, so that A follows B with equal offsets. Shows the plan; --execute car
   keep     copy what A alone has to a topic (--keep-aside)
   switch   record that B->A goes on at A's end; delete topics that can't follow (--delete)
   verify   how far A is behind B
-When A has caught up, sparkmirror promote FILE 'B->A' makes it the original again, and failback of B->A lets
-A->B go on. Until that promotion, --roll-back stops B->A; B stays the original.
+When A has caught up, promote of B->A makes it the original again, and failback of B->A lets A->B go on.
+Until that promotion, --roll-back stops B->A; B stays the original.
 
 examples:
-  sparkmirror failback mm2.properties 'A->B'
-  sparkmirror failback mm2.properties 'A->B' --topics 'orders.*' --execute
-  sparkmirror failback mm2.properties 'A->B' --execute --keep-aside orders.of.a --delete
-  sparkmirror failback mm2.properties 'A->B' --roll-back --execute
+  sparkmirror failback mm2.properties --flow 'A->B'
+  sparkmirror failback mm2.properties --flow 'A->B' --topic 'orders.*' --execute
+  sparkmirror failback mm2.properties --flow 'A->B' --execute --keep-aside orders.of.a --delete
+  sparkmirror failback mm2.properties --flow 'A->B' --roll-back --execute
 
 An interrupted run can be repeated: it finds what is done already, and continues.
 """
@@ -43,10 +42,8 @@ An interrupted run can be repeated: it finds what is done already, and continues
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser("failback", description=_HELP)
-    add_file(parser, "the mm2.properties with both flows")
-    parser.add_argument("flow", metavar="SOURCE->TARGET", help="the flow that was promoted")
+    add_file_and_flow(parser, "the mm2.properties with both flows", "the flow that was promoted")
     add_topics(parser, "whole names of topics on the flow's source; may be repeated (all that are promoted)")
-    add_execute(parser)
     parser.add_argument(
         "--keep-aside",
         type=not_empty,
@@ -62,7 +59,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_still_for(parser)
     parser.add_argument("--roll-back", action="store_true", help="stop the opposite flow for these topics")
-    add_timeout_and_output(parser)
+    add_execution(parser)
     parser.set_defaults(run=run, prog=parser.prog)
 
 
@@ -80,8 +77,10 @@ def _failback(arguments: argparse.Namespace, promoted: FlowAccess) -> MigrationK
         apply=failback.apply,
         name=lambda _: f"topics {', '.join(failback.wanted.patterns)}",
         rows=rows_of,
-        done=f"Done. {flow} copies these topics, where it runs; producers stay on {flow.source}. sparkmirror "
-        f"promote FILE '{flow}' makes {flow.target} the original again.",
+        done=lambda _: (
+            f"Done. {flow} copies these topics, where it runs; producers stay on {flow.source}. sparkmirror "
+            f"promote {arguments.file} --flow '{flow}' makes {flow.target} the original again."
+        ),
     )
 
 
@@ -95,7 +94,9 @@ def _rollback(arguments: argparse.Namespace, promoted: FlowAccess) -> MigrationK
         apply=failback.undo,
         name=lambda _: f"topics {', '.join(failback.wanted.patterns)}",
         rows=lambda _: [],
-        done=f"Done. {flow} does not copy these topics any more; their original is on {flow.source}.",
+        done=lambda _: (
+            f"Done. {flow} does not copy these topics any more; their original is on {flow.source}."
+        ),
     )
 
 
@@ -105,7 +106,7 @@ def _of(arguments: argparse.Namespace, promoted: FlowAccess) -> TopicFailback:
     return TopicFailback(
         promoted,
         _opposite(arguments.file, promoted.flow),
-        Wanted.of(arguments.topics or [".*"], "--topics"),
+        Wanted.of(arguments.topics or [".*"], "--topic"),
         arguments.still_for,
         Losses(deletes=arguments.delete, aside=arguments.keep_aside),
     )

@@ -6,22 +6,25 @@ from pathlib import Path
 from sparkmirror.cli.arguments import not_empty, positive
 
 
-def add_file(parser: argparse.ArgumentParser, text: str = "the mirror's mm2.properties") -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help=text)
+def add_file_and_flow(
+    parser: argparse.ArgumentParser,
+    file: str = "the mirror's mm2.properties",
+    flow: str = "a flow of the file, if it has several",
+) -> None:
+    parser.add_argument("file", type=Path, metavar="FILE", help=file)
+    parser.add_argument("--flow", metavar="A->B", help=flow)
 
 
-def add_flow_option(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--flow", metavar="SOURCE->TARGET", help="a flow of the file, if it has several")
-
-
-def add_topics(parser: argparse.ArgumentParser, text: str) -> None:
-    parser.add_argument("--topics", action="append", type=not_empty, metavar="REGEX", help=text)
-
-
-def add_execute(parser: argparse.ArgumentParser) -> None:
-    """Add `--execute` to a command that only plans without it, and asks nothing with it."""
-    parser.add_argument("--execute", dest="dry_run", action="store_false", help="carry the plan out")
-    parser.set_defaults(yes=True)
+def add_topics(parser: argparse.ArgumentParser, text: str, *, is_required: bool = False) -> None:
+    parser.add_argument(
+        "--topic",
+        required=is_required,
+        action="append",
+        dest="topics",
+        type=not_empty,
+        metavar="REGEX",
+        help=text,
+    )
 
 
 def add_still_for(parser: argparse.ArgumentParser) -> None:
@@ -34,7 +37,9 @@ def add_still_for(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_timeout_and_output(parser: argparse.ArgumentParser) -> None:
+def add_execution(parser: argparse.ArgumentParser) -> None:
+    """Add `--execute`, without which a command only shows its plan, and what concerns its course."""
+    parser.add_argument("--execute", action="store_true", help="carry the plan out; without it, only show it")
     parser.add_argument(
         "--timeout",
         type=positive,

@@ -5,10 +5,8 @@ import argparse
 from sparkmirror.cli.arguments import not_empty
 from sparkmirror.cli.commands.migrate.execution import MigrationKind, run_on_flow
 from sparkmirror.cli.commands.migrate.options import (
-    add_execute,
-    add_file,
-    add_flow_option,
-    add_timeout_and_output,
+    add_execution,
+    add_file_and_flow,
 )
 from sparkmirror.migrate.promote.promotion import Wanted
 from sparkmirror.migrate.remake.remake import Accepted, TopicRemaking
@@ -46,12 +44,10 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     preserve = kinds.add_parser(
         "preserve", help="give mirrored topics the offsets of their source", description=_HELP
     )
-    add_file(preserve)
+    add_file_and_flow(preserve)
     preserve.add_argument(
         "topics", nargs="+", type=not_empty, metavar="TOPIC", help="whole names on the source, as regexes"
     )
-    add_flow_option(preserve)
-    add_execute(preserve)
     preserve.add_argument(
         "--delete",
         action="store_true",
@@ -68,7 +64,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         action="store_true",
         help="also recreate topics that end before their source begins, instead of filling the gap",
     )
-    add_timeout_and_output(preserve)
+    add_execution(preserve)
     preserve.set_defaults(run=run, prog=preserve.prog)
 
 
@@ -88,5 +84,5 @@ def _remaking(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKin
         close=remaking.close,
         name=lambda remake: f"topic {remake.topic}",
         rows=rows_of,
-        done=f"Done. Consumers can be started on {flow.target}.",
+        done=lambda _: f"Done. Consumers can be started on {flow.target}.",
     )

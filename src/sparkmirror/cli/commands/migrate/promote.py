@@ -4,10 +4,9 @@ import argparse
 
 from sparkmirror.cli.commands.migrate.execution import MigrationKind, run_on_flow
 from sparkmirror.cli.commands.migrate.options import (
-    add_execute,
-    add_file,
+    add_execution,
+    add_file_and_flow,
     add_still_for,
-    add_timeout_and_output,
     add_topics,
 )
 from sparkmirror.migrate.promote.promotion import TopicPromotion, Wanted
@@ -28,11 +27,11 @@ Then producers and consumers can be started on the target. Until the switch, --r
 the topics again; behind it only if they were deleted on the target.
 
 examples:
-  sparkmirror promote mm2.properties 'A->B'
-  sparkmirror promote mm2.properties 'A->B' --execute --timeout 600
-  sparkmirror promote mm2.properties 'A->B' --topics 'orders.*' --execute --stop-at-now
-  sparkmirror promote mm2.properties 'A->B' --execute --source-is-gone
-  sparkmirror promote mm2.properties 'A->B' --topics 'orders.*' --roll-back --execute
+  sparkmirror promote mm2.properties --flow 'A->B'
+  sparkmirror promote mm2.properties --flow 'A->B' --execute --timeout 600
+  sparkmirror promote mm2.properties --flow 'A->B' --topic 'orders.*' --execute --stop-at-now
+  sparkmirror promote mm2.properties --flow 'A->B' --execute --source-is-gone
+  sparkmirror promote mm2.properties --flow 'A->B' --topic 'orders.*' --roll-back --execute
 
 An interrupted run can be repeated: it finds what is done already, and continues.
 """
@@ -40,14 +39,10 @@ An interrupted run can be repeated: it finds what is done already, and continues
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser("promote", description=_HELP)
-    add_file(parser)
-    parser.add_argument(
-        "flow", nargs="?", metavar="SOURCE->TARGET", help="a flow of the file, if it has several"
-    )
+    add_file_and_flow(parser)
     add_topics(
         parser, "whole names of topics on the source; may be repeated (all whose offsets are preserved)"
     )
-    add_execute(parser)
     parser.add_argument(
         "--stop-at-now",
         action="store_true",
@@ -60,7 +55,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     )
     add_still_for(parser)
     parser.add_argument("--roll-back", action="store_true", help="let the flow copy the topics again")
-    add_timeout_and_output(parser)
+    add_execution(parser)
     parser.set_defaults(run=run, prog=parser.prog)
 
 
@@ -78,8 +73,11 @@ def _promotion(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKi
         close=promotion.close,
         name=lambda _: f"topics {', '.join(arguments.topics or ['.*'])}",
         rows=rows_of,
-        done=f"Done. {flow} does not write these topics any more: producers and consumers can be started on "
-        f"{flow.target}, and none may write them on {flow.source}.",
+        done=lambda _: (
+            f"Done. {flow} does not write these topics any more: producers and consumers can be started on "
+            f"{flow.target}, and none may write them on {flow.source}. sparkmirror failback "
+            f"{arguments.file} --flow '{flow}' lets {flow.source} follow."
+        ),
         asks_source=not arguments.source_is_gone,
     )
 
@@ -94,7 +92,7 @@ def _rollback(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKin
         close=promotion.close,
         name=lambda _: f"topics {', '.join(arguments.topics or ['.*'])}",
         rows=lambda _: [],
-        done=f"Done. {flow} copies these topics, as before.",
+        done=lambda _: f"Done. {flow} copies these topics, as before.",
         asks_source=not arguments.source_is_gone,
     )
 
@@ -102,7 +100,7 @@ def _rollback(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKin
 def _of(arguments: argparse.Namespace, access: FlowAccess) -> TopicPromotion:
     return TopicPromotion(
         access,
-        Wanted.of(arguments.topics or [".*"], "--topics"),
+        Wanted.of(arguments.topics or [".*"], "--topic"),
         arguments.still_for,
         stops_at_now=arguments.stop_at_now,
         is_source_gone=arguments.source_is_gone,

@@ -38,7 +38,7 @@ may be running: each partition is compared up to the position that its flow has 
 examples:
   sparkmirror verify mm2.properties                              # every flow of the file
   sparkmirror verify mm2.properties --flow 'us-west->us-east'    # one flow
-  sparkmirror verify mm2.properties --topics orders 'page-.*'    # some topics, as the source names them
+  sparkmirror verify mm2.properties --topic orders --topic 'page-.*'    # some topics
   sparkmirror verify mm2.properties --report proof.json          # continue later, compare only new records
   sparkmirror verify mm2.properties -o junit > verify.xml        # a test case per partition
 
@@ -66,10 +66,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument("file", type=Path, help="the mm2.properties file that the mirror runs with")
     add_flow_argument(parser)
     parser.add_argument(
-        "--topics",
-        nargs="+",
+        "--topic",
+        action="append",
+        dest="topics",
         metavar="REGEX",
-        help="only source topics whose whole name one of these matches",
+        help="whole names of topics on the source; may be repeated (all)",
     )
     parser.add_argument(
         "-o",
@@ -115,7 +116,7 @@ def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
     status = StatusLines(Console(stderr=True))
     read = read_mirror_maker_file(arguments.file)
     flows = mirroring_flows(arguments.file, read.flows, arguments.flow)
-    topics = compile_list(arguments.topics, "--topics") if arguments.topics else None
+    topics = compile_list(arguments.topics, "--topic") if arguments.topics else None
     require_clusters(clusters_of(flow.settings for flow in flows))
     status.print(f"Reading both clusters of {', '.join(flow.name for flow in flows)} …")
     verification = Verification(flows, topics, arguments.report)

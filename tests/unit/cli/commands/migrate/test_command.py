@@ -4,7 +4,10 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli.command_runner import build_parser
+from sparkmirror.cli.commands.migrate.command import under_other_names
 from sparkmirror.cli.main import main
+from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.migrate.moves.topic_drain_steps import PartitionDrain
 
 FILE = """\
 clusters = A, B
@@ -57,6 +60,8 @@ def test_groups_and_topics_may_be_repeated() -> None:
         [*PRODUCERS, "f", "--still-for", "0"],
         [*PRODUCERS, "f", "--roll-back"],
         [*PRODUCERS, "f", "-o", "xml"],
+        [*CONSUMERS, "f", "--yes"],
+        ["promote", "f", "A->B"],
     ],
 )
 def test_wrong_usage_ends_with_2(arguments: list[str]) -> None:
@@ -93,3 +98,31 @@ def test_a_flow_without_checkpoints_moves_no_group(file: Path, capsys: pytest.Ca
     file.write_text(FILE + "A->B.emit.checkpoints.enabled = false\n")
     assert main([*CONSUMERS, str(file)]) == 1
     assert "A->B emits no checkpoints or no offset syncs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "command", [CONSUMERS, PRODUCERS, ["promote"], ["failback"], ["offsets", "preserve"]]
+)
+def test_every_command_that_moves_something_only_shows_without_execute(command: list[str]) -> None:
+    file = ["mm2.properties", *(["orders"] if command[0] == "offsets" else [])]
+    given = build_parser().parse_args([*command, *file, "--flow", "A->B"])
+    assert (given.execute, given.flow) == (False, "A->B")
+    assert build_parser().parse_args([*command, *file, "--execute"]).execute
+
+
+def test_applications_are_told_the_names_on_the_target() -> None:
+    moved = [
+        PartitionDrain(
+            TopicPartition(topic, at),
+            TopicPartition(there, at),
+            9,
+            9,
+            is_drained=True,
+            target_next=9,
+            target_end=9,
+        )
+        for topic, there in (("orders", "A.orders"), ("kept", "kept"))
+        for at in range(2)
+    ]
+    assert under_other_names("write", moved) == ", where they write A.orders instead of orders"
+    assert under_other_names("write", moved[2:]) == ""
