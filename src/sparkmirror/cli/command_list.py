@@ -3,6 +3,7 @@
 Help, typos and `--version` are answered from this list alone: importing every module takes two seconds.
 """
 
+import re
 from difflib import get_close_matches
 from typing import Final, NamedTuple
 
@@ -66,6 +67,15 @@ begin with:
   sparkmirror status mm2.properties  # how it is, from any machine
   sparkmirror run -h                 # all about a command, with examples
 """
+_OTHER_WORDS: Final = {
+    "version": "sparkmirror --version prints it",
+    "topics list": "sparkmirror topics lists them without it",
+    "groups list": "kafka-consumer-groups.sh lists groups",
+    "groups describe": "did you mean explain? kafka-consumer-groups.sh describes groups",
+    "connectors ls": "did you mean list?",
+    "connectors describe": "did you mean status?",
+}
+"""What is meant by words of other programs."""
 _COLUMN: Final = max(map(len, COMMANDS)) + 4
 
 
@@ -81,4 +91,14 @@ def suggestion(typed: str) -> str:
     """The error for a word that is no command, with the command that was probably meant."""
     near = get_close_matches(typed, COMMANDS, n=1)
     hint = f"did you mean {near[0]}?" if near else "sparkmirror -h lists all"
-    return f"no command {typed!r}: {hint}"
+    return f"no command {typed!r}: {_OTHER_WORDS.get(typed, hint)}"
+
+
+def usage_hint(command: str, error: str) -> str | None:
+    """What to write instead, where argparse only says what is wrong."""
+    if "--bootstrap-server" in error:
+        return "the clusters are those of its mm2.properties"
+    if "required: FILE" in error:
+        return "FILE comes before options that take several values"
+    typed = re.search("invalid choice: '([^']*)'", error)
+    return None if typed is None else _OTHER_WORDS.get(f"{command} {typed[1]}")

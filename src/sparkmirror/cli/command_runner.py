@@ -8,13 +8,14 @@ from importlib import import_module
 from typing import Any, Final, NoReturn
 
 from sparkmirror import __version__
-from sparkmirror.cli.command_list import COMMANDS, MODULES, overview, suggestion
+from sparkmirror.cli.command_list import COMMANDS, MODULES, overview, suggestion, usage_hint
 from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE, exit_codes, paragraph
 from sparkmirror.cli.help_format import HelpFormatter, filled, help_width
 from sparkmirror.cli.logging import configure_logging
-from sparkmirror.domain.errors import JavaMissingError, KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import ConfigError, JavaMissingError, KafkaError, SparkmirrorError
 from sparkmirror.domain.printable import printable
 
+_CANNOT_BEGIN: Final = (ConfigError, JavaMissingError, KafkaError)
 _ALL_COMMANDS: Final = "completion"
 """The command whose module needs the parsers of all."""
 
@@ -25,6 +26,8 @@ def run_command(words: Sequence[str]) -> int:
     if first is None:
         sys.stderr.write(overview())
         return CANNOT_TELL
+    if first == "help" and len(words) > 1:
+        first, words = words[1], [*words[1:], "--help"]
     if first in ("-h", "--help", "help"):
         sys.stdout.write(overview())
         return 0
@@ -40,7 +43,7 @@ def run_command(words: Sequence[str]) -> int:
         return NOT_FINE
     except (SparkmirrorError, OSError) as error:  # a folder that can't be written, for example
         sys.stderr.write(f"sparkmirror: {printable(str(error))}\n")
-        return CANNOT_TELL if isinstance(error, JavaMissingError | KafkaError) else NOT_FINE
+        return CANNOT_TELL if isinstance(error, _CANNOT_BEGIN) else NOT_FINE
     assert code in exit_codes(first), f"{first} ends with {code}, which its help does not name"
     return code
 
@@ -85,6 +88,8 @@ class _Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         self.print_usage(sys.stderr)
+        hint = usage_hint(self.prog.partition(" ")[2], message)
+        message += f": {hint}" if hint else ""
         code = self.get_default("usage_exit_code")
         self.exit(CANNOT_TELL if code is None else code, f"{self.prog}: {message}\n")
 

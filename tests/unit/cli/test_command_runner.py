@@ -45,6 +45,7 @@ def test_help_and_no_command_list_every_command_in_80_columns(
     [
         ("rnu", "sparkmirror: no command 'rnu': did you mean run?\n"),
         ("verfy", "sparkmirror: no command 'verfy': did you mean verify?\n"),
+        ("version", "sparkmirror: no command 'version': sparkmirror --version prints it\n"),
         ("42", "sparkmirror: no command '42': sparkmirror -h lists all\n"),
     ],
 )
@@ -117,6 +118,36 @@ def test_a_command_may_have_an_exit_code_of_its_own_for_wrong_usage(arguments: l
     with pytest.raises(SystemExit) as caught:
         main(["run", *arguments])
     assert caught.value.code == 255
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["run", "--clusters", "B", "f"], "FILE comes before options that take several values"),
+        (["status", "f", "--bootstrap-server", "a:1"], "the clusters are those of its mm2.properties"),
+        (["groups", "list"], "kafka-consumer-groups.sh lists groups"),
+        (["connectors", "ls"], "did you mean list?"),
+        (["topics", "list"], "sparkmirror topics lists them without it"),
+    ],
+)
+def test_wrong_usage_is_answered_with_what_to_write_instead(
+    words: list[str], hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main(words)
+    assert capsys.readouterr().err.endswith(f": {hint}\n")
+
+
+def test_help_of_a_command_may_be_asked_for_by_the_word(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        main(["help", "lag"])
+    assert caught.value.code == 0
+    assert capsys.readouterr().out.startswith("usage: sparkmirror lag ")
+
+
+def test_a_file_that_cannot_be_used_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["topics", "--bootstrap-server", "127.0.0.1:1", "--command-config", "nofile"]) == 2
+    assert capsys.readouterr().err == "sparkmirror: nofile: No such file or directory\n"
 
 
 def test_missing_java_is_one_line_and_exit_code_2(

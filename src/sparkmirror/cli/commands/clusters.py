@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from rich.console import Console
-from rich.filesize import decimal
 
 from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.cli.terminal import StatusLines, aligned
@@ -18,6 +17,7 @@ from sparkmirror.clusters.broker import Broker
 from sparkmirror.clusters.local import LocalCluster
 from sparkmirror.clusters.named import ClusterRequest, NamedClusters
 from sparkmirror.domain.errors import ClusterStartError
+from sparkmirror.domain.quantities import as_size
 from sparkmirror.java.find_java import find_java
 from sparkmirror.java.jars import ensure_jars, kafka_jars, kafka_tools_jars
 
@@ -234,5 +234,5 @@ def _rows(clusters: Iterable[ClusterStatus]) -> Iterator[tuple[str, ...]]:
     for cluster in clusters:
         for broker in cluster.brokers:
             state = "up" if broker.up else "no answer" if broker.pid else "down"
-            size = decimal(broker.data_bytes)
+            size = as_size(broker.data_bytes)
             yield (cluster.name, str(broker.id), state, broker.address, size, broker.log)

@@ -54,7 +54,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Mirror clusters as configured in an mm2.properties file, until SIGINT, SIGTERM, SIGHUP.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("file", type=Path, help="the mm2.properties file, or a Strimzi resource")
+    parser.add_argument(
+        "file", type=Path, metavar="FILE", help="the mm2.properties file, or a Strimzi resource"
+    )
     parser.add_argument(
         "--clusters",
         nargs="+",

@@ -54,7 +54,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "until SIGINT, SIGTERM or SIGHUP.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("file", type=Path, help="the worker's connect-distributed.properties")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the worker's connect-distributed.properties")
     parser.add_argument("--master", help="Spark's master URL (default: spark.master of the file, or local)")
     parser.add_argument(
         "--log-file", type=Path, help="file for Spark's own log (default: a new temporary file)"

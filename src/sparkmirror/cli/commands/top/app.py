@@ -54,6 +54,8 @@ class TopApp(App[None]):
     DataTable { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "quit"),
+        Binding("ctrl+c", "quit", show=False, priority=True),
         Binding("t", "show('topics')", "topics"),
         Binding("p", "show('partitions')", "partitions"),
         Binding("g", "show('groups')", "groups"),
@@ -63,7 +65,6 @@ class TopApp(App[None]):
         Binding("r", "turn", "reverse"),
         Binding("slash", "filter", "filter", key_display="/"),
         Binding("escape", "unfilter", "no filter"),
-        Binding("q", "quit", "quit"),
     ]
     ENABLE_COMMAND_PALETTE = False
 

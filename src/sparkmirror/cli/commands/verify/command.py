@@ -63,7 +63,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Prove that what an mm2.properties file mirrors is the same on both clusters.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("file", type=Path, help="the mm2.properties file that the mirror runs with")
+    parser.add_argument("file", type=Path, metavar="FILE", help="the mirror's mm2.properties")
     add_flow_argument(parser)
     parser.add_argument(
         "--topic",

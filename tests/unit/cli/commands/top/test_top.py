@@ -45,6 +45,10 @@ class Terminal:
         self._pause = pilot.pause
 
     @property
+    def is_running(self) -> bool:
+        return self._app.is_running
+
+    @property
     def head(self) -> str:
         return str(self._app.query_one("#head", Static).content)
 
@@ -87,6 +91,15 @@ def test_keys_choose_what_is_listed_worst_first() -> None:
         assert "2023-11-14 22:13:20" in terminal.column("time (UTC)")
         await terminal.press("f")
         await terminal.until(lambda: "b->a  caught up" in terminal.head)
+
+    driven(Mirror(), steps)
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c"])
+def test_a_key_ends_it_as_in_any_other_top(key: str) -> None:
+    async def steps(terminal: Terminal) -> None:
+        await terminal.press(key)
+        await terminal.until(lambda: not terminal.is_running)
 
     driven(Mirror(), steps)
 
