@@ -67,10 +67,11 @@ def _plan(file: Path, topics: Sequence[str], partitions: int, added: Mapping[str
 
 def _marks(loop: CopyLoop, thread: threading.Thread, wanted: Sequence[int]) -> Iterator[Mark]:
     """Also starts the task."""
+    parts = getattr(loop, "parts", None) or loop.pipeline  # type: ignore[attr-defined]  # the name before
     began_s, before_s = time.monotonic(), time.process_time()
     thread.start()
     for records in wanted:
-        while (copied := sum(copy.records for copy in loop.pipeline.copies)) < records:
+        while (copied := sum(copy.records for copy in parts.copies)) < records:
             if not thread.is_alive() or time.monotonic() - began_s > _TIMEOUT_S:
                 sys.exit(f"{copied} of {records} records were copied within {_TIMEOUT_S:.0f} s")
             time.sleep(_POLL_S)

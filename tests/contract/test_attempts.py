@@ -8,7 +8,7 @@ from typing import Final
 import confluent_kafka as confluent
 import pytest
 
-from sparkmirror.batches.record_batch import CONTROL, stamp
+from sparkmirror.batches.record_batch import CONTROL, rewrite_header
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
 from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
@@ -166,7 +166,7 @@ def test_a_late_batch_of_a_dead_attempt_is_refused_before_its_successor_has_writ
         bench.await_copied(topic, numbered(5))
     dead = stored_batches(bench.target, remote(topic))[-1]
     late, header = memoryview(bytearray(dead.data)), dead.header
-    stamp(late, header.producer_id, header.producer_epoch, header.last_sequence + 1)
+    rewrite_header(late, header.producer_id, header.producer_epoch, header.last_sequence + 1)
     with running(bench.plan(TopicPartition(topic, 0))):
         await_value(lambda: markers(bench, topic) == 1, WAIT_S, lambda: "no marker")
         with asking(bench.target) as asker:

@@ -13,7 +13,7 @@ from sparkmirror.batches.record_batch import (
     TRANSACTIONAL,
     FetchedBatch,
     iterate_batches,
-    stamp,
+    rewrite_header,
 )
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.wire import error_codes, produce
@@ -206,7 +206,7 @@ def test_delete_horizon_is_stored_unless_it_is_cleared(asker: Asker, new_partiti
     partition = new_partition("compacted")
     tombstone = encode([Rec(0, NOW_MS, b"key", None)], attributes=DELETE_HORIZON)
     stamped = bytearray(tombstone)
-    stamp(memoryview(stamped), -1, -1, -1)
+    rewrite_header(memoryview(stamped), -1, -1, -1)
     assert [asker.produce_one(partition, batch).error for batch in (tombstone, stamped)] == [0, 0]
     as_it_came, cleared = kept(asker, partition)
     assert as_it_came.header.attributes == DELETE_HORIZON

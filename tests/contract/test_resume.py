@@ -219,11 +219,11 @@ Event = Callable[[CopyLoop, TopicPartition], None]
 
 def fenced(loop: CopyLoop, partition: TopicPartition) -> None:
     target = TopicPartition(remote(partition.topic), partition.partition)
-    loop.pipeline.target.sequence_lost(target, KafkaError("fenced", INVALID_PRODUCER_EPOCH))
+    loop.parts.target.sequence_lost(target, KafkaError("fenced", INVALID_PRODUCER_EPOCH))
 
 
 def out_of_range(loop: CopyLoop, partition: TopicPartition) -> None:
-    loop.pipeline.source.offset_out_of_range(partition)
+    loop.parts.source.offset_out_of_range(partition)
 
 
 @pytest.mark.parametrize("events", [(fenced, out_of_range), (out_of_range, fenced)], ids=["first", "last"])

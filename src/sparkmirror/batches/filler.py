@@ -20,7 +20,7 @@ from sparkmirror.batches.record_batch import (
     FetchedBatch,
     OutgoingBatch,
     build_batch,
-    stamp,
+    rewrite_header,
 )
 from sparkmirror.batches.records import new_header
 from sparkmirror.domain.errors import CorruptBatchError
@@ -42,7 +42,7 @@ def filler_batch(first: int, count: int, producer: ProducerId, *, keyed: bool) -
     """Make so many empty records from this offset on, numbered by it: every attempt makes the same."""
     header = new_header(_ZSTD, count, 0, 0)
     data = build_batch(header, _compressed(count, keyed=keyed))
-    stamp(data, producer.id, producer.epoch, first % SEQUENCE_MODULUS)
+    rewrite_header(data, producer.id, producer.epoch, first % SEQUENCE_MODULUS)
     return OutgoingBatch(data, range(first, first + count), 0)
 
 

@@ -1,4 +1,4 @@
-"""Record batches of format v2 by their 61-byte header: find them, judge them, stamp them.
+"""Record batches of format v2 by their 61-byte header: finds them, judges them, rewrites their headers.
 
 Layout: Kafka's `DefaultRecordBatch` (KIP-98). Nothing here opens a batch; `records` does that.
 """
@@ -95,7 +95,7 @@ class BatchAction(Enum):
     """The way of a batch to the target."""
 
     FAST = auto()
-    """Stamp the header and send the bytes as they are."""
+    """Rewrite the header and send the bytes as they are."""
     REWRITE = auto()
     """Open it: records must be dropped or their fields changed."""
     NOTHING_LEFT = auto()
@@ -170,7 +170,7 @@ def choose_action(header: BatchHeader, position: int, *, target_stamps_append_ti
     return BatchAction.FAST
 
 
-def stamp(
+def rewrite_header(
     data: memoryview,
     producer_id: int,
     producer_epoch: int,
@@ -178,10 +178,12 @@ def stamp(
     *,
     transactional: bool = False,
 ) -> None:
-    """Turn a fetched batch into one to produce, in place: keys, values, headers, timestamps and codec stay.
+    """Turn a fetched batch into one to produce, in place: offset, epochs, producer, sequence, attributes.
+
+    Keys, values, headers, timestamps and codec stay.
 
     Only the codec survives of the attributes: a delete horizon (bit 6) set by compaction would make the
-    target drop tombstones at its first cleaning (KIP-534). What was stamped may be stamped again.
+    target drop tombstones at its first cleaning (KIP-534). It may be rewritten again.
     """
     OFFSET_AND_LENGTH.pack_into(data, 0, 0, len(data) - LOG_OVERHEAD)
     _LEADER_EPOCH.pack_into(data, 12, -1)

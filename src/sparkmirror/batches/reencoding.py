@@ -21,7 +21,7 @@ from sparkmirror.batches.record_batch import (
     FetchedBatch,
     OutgoingBatch,
     build_batch,
-    stamp,
+    rewrite_header,
 )
 from sparkmirror.batches.records import RawRecord, new_header, read_together, rewrite
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
@@ -131,7 +131,7 @@ def _pack(index: RecordIndex, rows: range, codec: int, bytes_max: int) -> list[O
         data = build_batch(header, compress(codec, data[HEADER_BYTES:]))
     else:  # without another copy
         data[:HEADER_BYTES] = build_batch(header, b"")
-        stamp(data, header.producer_id, header.producer_epoch, header.base_sequence)
+        rewrite_header(data, header.producer_id, header.producer_epoch, header.base_sequence)
     if len(data) > bytes_max and len(rows) > 1:
         del data
         return _pack_halves(index, rows, codec, bytes_max)

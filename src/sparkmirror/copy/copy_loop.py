@@ -1,18 +1,18 @@
 """Runs a copy task's event loop: opens it, keeps its state durable, and stops it in order.
 
-`CopyPipeline` copies, `TransactionCycle` commits where transactions are used, `TaskState` writes positions.
+The parts that copy are wired in `CopyParts`; `StateWriter` writes positions.
 """
 
 import asyncio
 from collections.abc import Collection, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
 
-from sparkmirror.copy.copy_pipeline import CopyPipeline
+from sparkmirror.copy.copy_parts import CopyParts
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import PositionRead, TransactionLost
-from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.policies.rate_limits import RateLimits
 
 _REPORT_INTERVAL_S = 1.0
@@ -44,13 +44,13 @@ class CopyLoop:
         self._executor = executor or ThreadPoolExecutor(thread_name_prefix="sparkmirror-io")
         self._stopping = asyncio.Event()
         self._bug: BaseException | None = None
-        self._state = TaskState(plan)
+        self._state = StateWriter(plan)
         cycles = CycleDetection(plan)
-        self.pipeline = CopyPipeline(plan, self._loop, self._state, cycles, fenced_pause_s, coordinator)
-        self._transactions = self.pipeline.transactions
+        self.parts = CopyParts(plan, self._loop, self._state, cycles, fenced_pause_s, coordinator)
+        self._transactions = self.parts.transactions
         self._has_started = False
         self._writing: asyncio.Future[None] | None = None
-        """The newest write of what `TaskState.collect` gave."""
+        """The newest write of what `StateWriter.collect` gave."""
 
     def run(self) -> None:
         self._loop.set_default_executor(self._executor)
@@ -69,7 +69,7 @@ class CopyLoop:
 
     def change_limits(self, limits: RateLimits) -> None:
         """Keep to these from now on; any thread may call it."""
-        self._loop.call_soon_threadsafe(self.pipeline.change_limits, limits)
+        self._loop.call_soon_threadsafe(self.parts.change_limits, limits)
 
     def forget_stored(self) -> None:
         """Write all positions and reports again: their topics were lost. Any thread may call it."""
@@ -81,8 +81,8 @@ class CopyLoop:
         self._stopping.set()
 
     async def _main(self) -> None:
-        self.pipeline.start()
-        self.pipeline.lookups.run(self._open())
+        self.parts.start()
+        self.parts.lookups.run(self._open())
         reports = self._loop.call_later(_REPORT_INTERVAL_S, self._report)
         await self._stopping.wait()
         reports.cancel()
@@ -90,54 +90,54 @@ class CopyLoop:
 
     async def _open(self) -> None:
         """Start all partitions at their stored positions."""
-        pipeline, transactions = self.pipeline, self._transactions
+        parts, transactions = self.parts, self._transactions
         if transactions is not None:
             await transactions.open(self._reopen)
-        sources = [copy.plan.source for copy in pipeline.copies]
-        stored = await pipeline.lookups.stored_positions(sources)
+        sources = [copy.plan.source for copy in parts.copies]
+        stored = await parts.lookups.stored_positions(sources)
         self._has_started = True
         if transactions is not None:
             transactions.start()
         for source in sources:
-            pipeline.steps.report(source, PositionRead(stored.get(source)))
+            parts.steps.report(source, PositionRead(stored.get(source)))
 
     def _reopen(self) -> None:
         """A transaction is lost, everything since the last commit is aborted: start all partitions again."""
         if self._stopping.is_set():
             return
-        self.pipeline.writer.stop()
-        self.pipeline.lookups.stop()
-        self.pipeline.steps.report_all(TransactionLost())
-        self.pipeline.lookups.run(self._open())
+        self.parts.writer.stop()
+        self.parts.lookups.stop()
+        self.parts.steps.report_all(TransactionLost())
+        self.parts.lookups.run(self._open())
 
     async def _finish(self) -> None:
-        pipeline = self.pipeline
-        pipeline.stop()
-        unanswered = pipeline.writer.doubtful()
-        pipeline.writer.discard_unsent()
+        parts = self.parts
+        parts.stop()
+        unanswered = parts.writer.doubtful()
+        parts.writer.discard_unsent()
         deadline = self._loop.time() + _DRAIN_TIMEOUT_S
         if self._transactions is not None:
             await self._transactions.finish(_DRAIN_TIMEOUT_S)
-        while not pipeline.writer.is_idle and self._loop.time() < deadline:  # noqa: ASYNC110 - bounded, and once
+        while not parts.writer.is_idle and self._loop.time() < deadline:  # noqa: ASYNC110 - bounded, and once
             await asyncio.sleep(_DRAIN_POLL_S)
-        unanswered |= pipeline.writer.unanswered()
-        pipeline.writer.stop()
+        unanswered |= parts.writer.unanswered()
+        parts.writer.stop()
         if self._writing is not None:
             await self._writing
         if self._has_started:
             await self._loop.run_in_executor(None, self._state.close, self._copies())
-            await pipeline.attempts.close(unanswered)
-        pipeline.gaps.close()
+            await parts.attempts.close(unanswered)
+        parts.gaps.close()
 
     def _report(self) -> None:
         """Once a second."""
         self._loop.call_later(_REPORT_INTERVAL_S, self._report)
         if self._stopping.is_set():
             return
-        self.pipeline.check()
-        write = self._state.collect(self._copies(), self._loop.time(), self.pipeline.load())
+        self.parts.check()
+        write = self._state.collect(self._copies(), self._loop.time(), self.parts.load())
         if write is not None:
             self._writing = self._loop.run_in_executor(None, write)
 
     def _copies(self) -> Collection[PartitionCopy]:
-        return list(self.pipeline.copies)
+        return list(self.parts.copies)

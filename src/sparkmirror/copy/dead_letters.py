@@ -1,6 +1,6 @@
 """Writes the dead letters of batches that were skipped, and explains how to fix a batch that is refused.
 
-The pipeline skips a batch under `on.bad.batch=skip`; the partition resumes behind it when its dead letter is
+A task skips a batch under `on.bad.batch=skip`; the partition resumes behind it when its dead letter is
 acknowledged.
 """
 

@@ -13,7 +13,7 @@ from sparkmirror.copy.partition_steps import PartitionSteps
 from sparkmirror.copy.preserve.gap_filling import GapFilling
 from sparkmirror.copy.resume.attempt_writes import AttemptRecorder
 from sparkmirror.copy.source_listener import SourceListener
-from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.copy.write_strategy import Delivery, PlainWrites, WriteStrategy
 from sparkmirror.domain.ids import TopicPartition
 
@@ -24,7 +24,7 @@ class Strategies(NamedTuple):
     delivery: Delivery
     attempts: AttemptRecorder
     gaps: GapFilling
-    state: TaskState
+    state: StateWriter
 
     def of(self, copy: PartitionCopy, start: Start) -> WriteStrategy:
         if start.claimed is not None:

@@ -21,7 +21,7 @@ from sparkmirror.copy.partition_events import (
 )
 from sparkmirror.copy.partition_states import UNREACHABLE, USER_NEEDED
 from sparkmirror.copy.resume.resumption import Resumption
-from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.positions import Position
@@ -35,7 +35,7 @@ class PartitionLookups:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        state: TaskState,
+        state: StateWriter,
         resumption: Resumption,
         cycles: CycleDetection,
         report: Callable[[TopicPartition, Event], None],

@@ -16,7 +16,8 @@ from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
-from sparkmirror.settings.topic_selection import Selection, mirrors_by_pattern, same_cluster
+from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster
+from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.cluster_ids import ClusterIds, cluster_ids_record, read_cluster_ids
 from sparkmirror.storage.events import EventKind, Note, no_note

@@ -17,8 +17,9 @@ from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.newer_positions import newer_text
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.plan.renamed_targets import renamed_text
+from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster
 from sparkmirror.settings.source import stops_behind_others
-from sparkmirror.settings.topic_selection import BlockKind, by_cause, mirrors_by_pattern, same_cluster
+from sparkmirror.settings.topic_selection import BlockKind, by_cause
 from sparkmirror.setup.refused_configs import created_without
 from sparkmirror.setup.topic_plan import throttled_creation
 
@@ -163,9 +164,7 @@ def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
     source, target = survey.source, survey.target
     if not source.cluster_id or source.cluster_id != target.cluster_id:
         return
-    mirrored = [topic for topic, _ in survey.mirrored]
-    is_idle = not mirrored and mirrors_by_pattern(survey.settings, ())
-    if is_idle or any(topic not in survey.named for topic in mirrored):
+    if mirrors_by_pattern(survey.settings, [topic for topic, _ in survey.mirrored]):
         found = same_cluster(Flow(source.alias, target.alias), source.cluster_id)
         yield Finding(
             SAME_CLUSTER, Severity.BLOCKS, f"{target.alias}.bootstrap.servers", found.why, found.remedy

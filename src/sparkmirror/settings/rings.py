@@ -3,6 +3,8 @@
 Between two clusters producer ids show which records come back (`batches.cycles`). In a longer ring, or for a
 flow without producer ids, only a header in every record does (`batches.provenance_header`). Without it,
 a configuration is refused if a sample topic name, one per pattern of the flows' topic filters, would cycle.
+
+A flow whose two aliases are one cluster is the shortest ring.
 """
 
 import re
@@ -20,6 +22,33 @@ from sparkmirror.settings.topic_selection import remote_topic, should_replicate
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ANYTHING: Final = re.compile(r"(\.|\[[^\]]*\]|\\[dDwWsS])[*+?]?")
 _FILLER: Final = "x"
+
+
+class OneCluster(NamedTuple):
+    """Why nothing is mirrored between two aliases of one cluster, and what to do about it."""
+
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.why}; {self.remedy}"
+
+
+def same_cluster(flow: Flow, cluster_id: str) -> OneCluster:
+    source, target = flow
+    return OneCluster(
+        f"{source} and {target} are one cluster (its id is {cluster_id}): "
+        "its topics, and their copies, would be mirrored into it again and again",
+        f"set {source}.bootstrap.servers and {target}.bootstrap.servers to two clusters",
+    )
+
+
+def mirrors_by_pattern(settings: MirrorSourceSettings, mirrored: Collection[str]) -> bool:
+    """Tell whether a flow within one cluster would mirror its own copies. `mirrored` are its topics now."""
+    chosen = settings.topic_filter
+    if not isinstance(chosen, DefaultTopicFilter):
+        return True
+    return not chosen.named.issuperset(mirrored or chosen.topics)
 
 
 class RingFlow(NamedTuple):

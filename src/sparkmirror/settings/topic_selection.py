@@ -9,10 +9,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sparkmirror.domain.errors import PluginError
 from sparkmirror.domain.explanation import Verdict
-from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.state_topics import is_state_topic
-from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle, trail
 from sparkmirror.settings.source import MirrorSourceSettings
 
@@ -99,33 +97,6 @@ def by_cause(blocked: Mapping[str, Blocked]) -> Mapping[Blocked, Sequence[str]]:
     for topic, cause in blocked.items():
         topics.setdefault(cause, []).append(topic)
     return topics
-
-
-class OneCluster(NamedTuple):
-    """Why nothing is mirrored between two aliases of one cluster, and what to do about it."""
-
-    why: str
-    remedy: str
-
-    def __str__(self) -> str:
-        return f"{self.why}; {self.remedy}"
-
-
-def same_cluster(flow: Flow, cluster_id: str) -> OneCluster:
-    source, target = flow
-    return OneCluster(
-        f"{source} and {target} are one cluster (its id is {cluster_id}): "
-        "its topics, and their copies, would be mirrored into it again and again",
-        f"set {source}.bootstrap.servers and {target}.bootstrap.servers to two clusters",
-    )
-
-
-def mirrors_by_pattern(settings: MirrorSourceSettings, mirrored: Collection[str]) -> bool:
-    """Tell whether a flow within one cluster would mirror its own copies. `mirrored` are its topics now."""
-    chosen = settings.topic_filter
-    if not isinstance(chosen, DefaultTopicFilter):
-        return True
-    return not chosen.named.issuperset(mirrored or chosen.topics)
 
 
 class Selection:

@@ -22,7 +22,7 @@ from sparkmirror.batches.record_batch import (
     LOG_APPEND_TIME,
     OutgoingBatch,
     iterate_batches,
-    stamp,
+    rewrite_header,
 )
 from sparkmirror.domain.errors import CorruptBatchError
 from sparkmirror.domain.incidents import OnLoop
@@ -106,7 +106,7 @@ def stored_records(batches: Sequence[OutgoingBatch], *, times: bool = True) -> l
     """Decode batches as the target would store them, with upstream offsets; each must be valid there."""
     records = []
     for batch in batches:
-        stamp(batch.data, 5, 0, 0)
+        rewrite_header(batch.data, 5, 0, 0)
         (sent,) = iterate_batches(batch.data)
         assert sent.header.base_offset == 0
         assert sent.header.is_contiguous

@@ -20,7 +20,7 @@ from sparkmirror.batches.record_batch import (
     choose_action,
     has_valid_crc,
     iterate_batches,
-    stamp,
+    rewrite_header,
 )
 from sparkmirror.domain.errors import CorruptBatchError
 from tests.support.batches import NOW_MS, Rec, decode, encode, fetched, joined, patch
@@ -71,7 +71,7 @@ def test_stamping_clears_all_attributes_except_the_codec(attributes: int) -> Non
     data = encode(THREE, codec=1)
     patch(data, attributes=1 | attributes, base_offset=99, leader_epoch=4)
     before = fetched(data)
-    stamp(before.data, 4711, 2, 1 << 30)
+    rewrite_header(before.data, 4711, 2, 1 << 30)
     after = fetched(bytearray(before.data))
     assert has_valid_crc(after)
     assert after.header.attributes == 1
@@ -91,7 +91,7 @@ def test_stamped_batch_is_readable_by_kafka_python(
     producer_id: int, epoch: int, sequence: int, offset: int
 ) -> None:
     data = encode(THREE, base_offset=offset)
-    stamp(memoryview(data), producer_id, epoch, sequence)
+    rewrite_header(memoryview(data), producer_id, epoch, sequence)
     assert decode(data) == THREE
     theirs: Any = DefaultRecordBatch(data)
     assert (theirs.producer_id, theirs.producer_epoch, theirs.base_sequence) == (producer_id, epoch, sequence)
@@ -99,9 +99,9 @@ def test_stamped_batch_is_readable_by_kafka_python(
 
 def test_second_stamp_replaces_the_first() -> None:
     once, twice = memoryview(encode(THREE, base_offset=8)), memoryview(encode(THREE, base_offset=8))
-    stamp(once, 1, 2, 3)
-    stamp(twice, 9, 9, 9)
-    stamp(twice, 1, 2, 3)
+    rewrite_header(once, 1, 2, 3)
+    rewrite_header(twice, 9, 9, 9)
+    rewrite_header(twice, 1, 2, 3)
     assert once == twice
 
 

@@ -16,7 +16,7 @@ from sparkmirror.batches.record_batch import (
     OutgoingBatch,
     has_valid_crc,
     iterate_batches,
-    stamp,
+    rewrite_header,
 )
 from sparkmirror.batches.records import (
     halve,
@@ -144,7 +144,7 @@ def test_repeated_halving_keeps_every_record(records: list[Rec], codec: int) -> 
 def test_halving_a_stamped_batch_keeps_its_codec() -> None:
     records = [Rec(delta, value=b"%d" % delta * 50) for delta in range(10)]
     data = memoryview(encode(records, codec=4, base_offset=50, attributes=4))
-    stamp(data, 7, 0, 123)
+    rewrite_header(data, 7, 0, 123)
     halves = halve(OutgoingBatch(data, range(50, 60), NOW_MS))
     assert [list(half.offsets) for half in halves] == [[50, 51, 52, 53, 54], [55, 56, 57, 58, 59]]
     assert all(half.data[22] == 4 for half in halves)

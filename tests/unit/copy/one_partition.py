@@ -12,7 +12,7 @@ from typing import Final
 
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.partition_copy import PartitionCopy
-from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.storage.positions import Position
 from tests.memory.committed import places
 from tests.memory.partition_log import PartitionLog
@@ -70,7 +70,7 @@ class OnePartition:
     @property
     def position(self) -> Position | None:
         """As it is stored."""
-        return TaskState(self.plan).read_positions().get(SOURCE)
+        return StateWriter(self.plan).read_positions().get(SOURCE)
 
     def run_for(self, seconds: float) -> None:
         self.stage.run_until(lambda: False, seconds)
@@ -118,5 +118,5 @@ def one_partition(*, preserves_offsets: bool = False) -> Iterator[OnePartition]:
 
 
 def copy_of(task: RunningTask) -> PartitionCopy:
-    (copy,) = task.loop.pipeline.copies
+    (copy,) = task.loop.parts.copies
     return copy

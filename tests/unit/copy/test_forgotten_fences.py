@@ -6,7 +6,7 @@ from typing import Any, Final
 import pytest
 
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
-from sparkmirror.batches.record_batch import stamp
+from sparkmirror.batches.record_batch import rewrite_header
 from sparkmirror.domain.incidents import IncidentKind
 from tests.memory.partition_log import PartitionLog
 from tests.support.batches import Rec, encode
@@ -40,7 +40,7 @@ def stored_producer(partition: OnePartition) -> ProducerState:
 def append(partition: OnePartition, writer: ProducerId, sequence: int, values: range) -> None:
     now_ms = partition.stage.target.now_ms()
     batch = bytearray(encode([Rec(at, now_ms, b"key", b"%d" % value) for at, value in enumerate(values)]))
-    stamp(memoryview(batch), *writer, sequence)
+    rewrite_header(memoryview(batch), *writer, sequence)
     assert partition.target.append(bytes(batch), now_ms).error == 0
     partition.stage.target.changed()
 

@@ -71,7 +71,7 @@ def test_an_attempt_that_starts_while_another_one_skips_a_batch_repeats_nothing(
     first = stage.run_task()
     copy_some(stage, 3)
     second = stage.run_task()
-    (copy,) = second.loop.pipeline.copies
+    (copy,) = second.loop.parts.copies
     reach(stage, lambda: copy.state.phase is Phase.RESOLVING)
     faults.inject(LIST_OFFSETS, Fate.SILENCE)
     reach(stage, lambda: faults.is_used)

@@ -67,7 +67,7 @@ def run_for(stage: Stage, seconds: float) -> None:
 
 
 def copies(task: RunningTask) -> list[PartitionCopy]:
-    return list(task.loop.pipeline.copies)
+    return list(task.loop.parts.copies)
 
 
 def test_a_batch_beyond_the_limit_stops_its_partition_alone_and_names_the_option(

@@ -26,7 +26,7 @@ def write(stage: Stage, records: int) -> None:
 
 
 def errors(task: RunningTask) -> list[str]:
-    return [str(copy.error) for copy in task.loop.pipeline.copies if copy.error is not None]
+    return [str(copy.error) for copy in task.loop.parts.copies if copy.error is not None]
 
 
 def assert_completes_without_error(stage: Stage, task: RunningTask, within_s: float) -> None:
@@ -36,7 +36,7 @@ def assert_completes_without_error(stage: Stage, task: RunningTask, within_s: fl
         seen.extend(errors(task))
         return stage.is_complete
 
-    assert stage.run_until(is_complete, within_s), [copy.state for copy in task.loop.pipeline.copies]
+    assert stage.run_until(is_complete, within_s), [copy.state for copy in task.loop.parts.copies]
     assert not seen
     assert not stage.violations
 
@@ -51,7 +51,7 @@ def test_copying_is_steady_at_a_quota(side: str, *, is_transactional: bool) -> N
     began = stage.time.time()
     task = stage.run_task()
     assert stage.run_until(lambda: stage.time.time() > began + 12.0, 20.0)
-    load = task.loop.pipeline.load()
+    load = task.loop.parts.load()
     assert (load.source_throttled if side == "source" else load.target_throttled) > 0.3
     assert_completes_without_error(stage, task, 300.0)
     assert rate.bytes / (stage.time.time() - began) >= 0.95 * RATE
@@ -81,7 +81,7 @@ def test_a_quota_that_lets_nothing_through_is_said_until_it_does() -> None:
     task = stage.run_task()
     assert stage.run_until(lambda: len(errors(task)) == PARTITIONS, 240.0)
     assert "throttles: a quota" in errors(task)[0]
-    assert {copy.state.phase for copy in task.loop.pipeline.copies} == {Phase.COPYING}
+    assert {copy.state.phase for copy in task.loop.parts.copies} == {Phase.COPYING}
     stage.source.quotas.set()
     assert stage.run_until(lambda: stage.is_complete and not errors(task), 120.0)
     assert not stage.violations

@@ -13,6 +13,7 @@ from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey, Surv
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, PlannedCopy, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.plan.plan_findings import findings, findings_between
+from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Blocked, BlockKind
 from sparkmirror.setup.acl_plan import AclPlan
@@ -320,7 +321,8 @@ def test_two_aliases_of_one_cluster(survey: FlowSurvey) -> None:
         one, source=replace(one.source, cluster_id=""), target=replace(one.target, cluster_id="")
     )
     assert findings(unknown) == ()
-    assert findings(replace(one, named={topic for topic, _ in one.mirrored})) == ()
+    named = DefaultTopicFilter([topic for topic, _ in one.mirrored], [])
+    assert findings(replace(one, settings=replace(one.settings, topic_filter=named))) == ()
 
 
 def test_a_mirror_with_another_name_is_told_whose_position_there_is(survey: FlowSurvey) -> None:

@@ -151,7 +151,7 @@ class GapWrites(WriteStrategy):
 class GapFilling:
     """Fills the gaps of a task's partitions. On the loop's thread only.
 
-    `run` runs a coroutine until the pipeline stops.
+    `run` runs a coroutine until the task stops.
     """
 
     def __init__(

@@ -17,7 +17,9 @@ from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
-from sparkmirror.copy.preserve.preserved_findings import (
+from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts, filler_end
+from sparkmirror.copy.preserve.preserved_tail import Bounds, Log, Tail, read_tails
+from sparkmirror.copy.preserve.resume_decision import (
     Found,
     Known,
     is_unasked,
@@ -27,8 +29,6 @@ from sparkmirror.copy.preserve.preserved_findings import (
     next_position,
     writers,
 )
-from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts, filler_end
-from sparkmirror.copy.preserve.preserved_tail import Bounds, Log, Tail, read_tails
 from sparkmirror.copy.resume.claims import claim_epochs
 from sparkmirror.copy.resume.topic_lookup import read_topics
 from sparkmirror.domain.client_settings import ConsumerSettings

@@ -116,7 +116,7 @@ class AttemptWrites(WriteStrategy):
 class AttemptRecorder:
     """Records the ends of a task's attempts. On the loop's thread only.
 
-    `run` runs a coroutine until the pipeline stops; `report` hears of what can't be recorded now. Without
+    `run` runs a coroutine until the task stops; `report` hears of what can't be recorded now. Without
     `claims` there are no attempts.
     """
 

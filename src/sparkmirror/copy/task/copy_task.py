@@ -29,9 +29,9 @@ from pyspark import TaskContext
 
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.state_writer import report_failure
 from sparkmirror.copy.task.job_watch import JobWatch
 from sparkmirror.copy.task.outcomes import EndReason, Outcome
-from sparkmirror.copy.task_state import report_failure
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.kafka.net.transport import hold_to

@@ -20,7 +20,7 @@ from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
-from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.copy.transactions.position_log import PositionLog
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import FencedError, SparkmirrorError, UnclearTransactionError
@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class TransactionOwner(WriterListener, Protocol):
-    """The copy pipeline, which listens for its own partitions; `sequence_lost` is never called on it."""
+    """The copy loop, which listens for its own partitions; `sequence_lost` is never called on it."""
 
     @property
     def copies(self) -> Collection[PartitionCopy]: ...
@@ -81,7 +81,7 @@ class TransactionCycle:
         plan: TaskPlan,
         loop: asyncio.AbstractEventLoop,
         owner: TransactionOwner,
-        state: TaskState,
+        state: StateWriter,
         cycles: CycleDetection,
         coordinator: Executor | None = None,
     ) -> None:

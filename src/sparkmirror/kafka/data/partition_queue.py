@@ -13,7 +13,7 @@ from enum import Enum
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
-from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, OutgoingBatch, stamp
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, OutgoingBatch, rewrite_header
 from sparkmirror.batches.records import halve
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import SparkmirrorError
@@ -51,7 +51,9 @@ class PendingBatch:
     def stamped_by(self, producer: ProducerId, *, transactional: bool = False) -> memoryview:
         if not self.stamped:
             sequence = self.sequence if producer != NOT_IDEMPOTENT else -1
-            stamp(self.batch.data, producer.id, producer.epoch, sequence, transactional=transactional)
+            rewrite_header(
+                self.batch.data, producer.id, producer.epoch, sequence, transactional=transactional
+            )
             self.stamped = True
         return self.batch.data
 

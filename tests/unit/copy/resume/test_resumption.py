@@ -10,7 +10,7 @@ from sparkmirror.copy.copy_plan import FormerTarget, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume.resumption import Resumption
-from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.domain.client_settings import OffsetReset, StartTime
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.incidents import IncidentKind, OnDataLoss, OnTopicRecreated, Reactions
@@ -47,7 +47,7 @@ def stage() -> Stage:
 
 def resume(stage: Stage, reason: ResumeReason, plan: TaskPlan | None = None) -> Start | SparkmirrorError:
     plan = plan or stage.plan()
-    resumption = Resumption.of(plan, CycleDetection(plan), TaskState(plan).store, None)
+    resumption = Resumption.of(plan, CycleDetection(plan), StateWriter(plan).store, None)
     return resumption.starts({SOURCE: reason})[SOURCE]
 
 
@@ -62,7 +62,7 @@ def incident_of(result: Start | SparkmirrorError) -> IncidentKind | None:
 
 
 def stored(stage: Stage) -> Position | None:
-    state = TaskState(stage.plan())
+    state = StateWriter(stage.plan())
     return state.read_positions().get(SOURCE)
 
 

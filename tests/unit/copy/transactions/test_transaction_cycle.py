@@ -13,7 +13,7 @@ from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Start
-from sparkmirror.copy.task_state import TaskState
+from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.copy.transactions.transaction_cycle import TransactionCycle
 from sparkmirror.copy.write_strategy import WriteStrategy
 from sparkmirror.domain.errors import FencedError, SparkmirrorError
@@ -44,7 +44,7 @@ class CycleWorld:
         self.losses = 0
         self.refused: list[list[int]] = []
         self.recreated: list[TopicPartition] = []
-        self._state = TaskState(plan)
+        self._state = StateWriter(plan)
         self.cycle = TransactionCycle(plan, run.loop, self, self._state, CycleDetection(plan), coordinator)
 
     @property
@@ -99,7 +99,7 @@ class CycleWorld:
     @property
     def stored_position(self) -> int:
         """The offset of the committed position, -1 for none."""
-        state = TaskState(self.stage.plan())
+        state = StateWriter(self.stage.plan())
         stored = self.stage.time.executor().submit(state.read_positions)
         assert self.run.run_until(stored.done)
         position = stored.result().get(SOURCE)

@@ -1,4 +1,4 @@
-"""Puts together what copies a task's partitions: listeners, strategies, and what carries out instructions."""
+"""Wires the parts that copy a task's partitions: listeners, strategies, and what carries out instructions."""
 
 import asyncio
 from collections import deque
@@ -19,8 +19,8 @@ from sparkmirror.copy.resume.attempt_writes import AttemptRecorder
 from sparkmirror.copy.resume.claims import Claims
 from sparkmirror.copy.resume.resumption import Resumption
 from sparkmirror.copy.source_listener import SourceListener
+from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.copy.target_listener import TargetListener
-from sparkmirror.copy.task_state import TaskState
 from sparkmirror.copy.transactions.transaction_cycle import TransactionCycle
 from sparkmirror.copy.write_strategy import Delivery
 from sparkmirror.domain.ids import TopicPartition
@@ -57,14 +57,14 @@ class _LastMinute:
         return min(1.0, (seconds - before) / max(now - since, 10.0))
 
 
-class CopyPipeline:
+class CopyParts:
     """On the loop's thread only. `transactions` is None where they are not used."""
 
     def __init__(
         self,
         plan: TaskPlan,
         loop: asyncio.AbstractEventLoop,
-        state: TaskState,
+        state: StateWriter,
         cycles: CycleDetection,
         fenced_pause_s: float,
         coordinator: Executor | None = None,

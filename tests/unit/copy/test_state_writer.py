@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.batches.record_batch import OutgoingBatch
-from sparkmirror.copy.task_state import contiguous_runs
+from sparkmirror.copy.state_writer import contiguous_runs
 from sparkmirror.offsets.offset_runs import Run
 
 

@@ -101,7 +101,7 @@ class _Recorder:
         self._writer.close()
 
 
-class TaskState:
+class StateWriter:
     """`note_sync` and `collect` belong to the copy loop's thread; what `collect` returns runs elsewhere."""
 
     def __init__(self, plan: TaskPlan) -> None:
