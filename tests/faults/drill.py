@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from typing import Final, NamedTuple
 
 from tests.faults.fault import Area
@@ -15,6 +16,7 @@ from tests.faults.stalls import StallWatch
 from tests.faults.testbed import ALIAS, PARTITIONS, PINGS, PINGS_PARTITIONS, TOPIC, DrillTestbed
 from tests.faults.transacting import transacting
 from tests.faults.verdict import Verdict, verify
+from tests.faults.words import WordWatch, await_well, require_stopped
 from tests.support.broker_data import end_offsets
 from tests.support.progress import await_caught_up
 from tests.support.traffic import flowing
@@ -48,6 +50,8 @@ class Drill:
         self._testbed = testbed
         self._log = log
         self._finished: list[Finished] = []
+        self._words = WordWatch(testbed)
+        self._unwell: list[str] = []
         self.injected: Counter[str] = Counter()
         self.longest_stall_s = 0.0
         self.longest_stall_during = ""
@@ -66,6 +70,7 @@ class Drill:
             numbering(source) if self._testbed.has_numbered else nullcontext(),
             transacting(source, TOPIC, PARTITIONS) if self._testbed.preserves else nullcontext(),
             StallWatch(self._testbed.target) as watch,
+            WordWatch(self._testbed) as self._words,
         ):
             self._await_flow(watch)
             yield watch
@@ -127,7 +132,9 @@ class Drill:
         return time.monotonic() - began
 
     def verify_so_far(self) -> Verdict:
-        return verify(self._testbed, to_the_end=False)
+        """While records flow and nothing is injected."""
+        self._require(lambda: await_well(self._testbed))
+        return self._with_words(verify(self._testbed, to_the_end=False))
 
     def finish(self) -> Verdict:
         """After the load has ended: wait for all records, stop the mirror in order, compare everything."""
@@ -135,8 +142,21 @@ class Drill:
         testbed.await_copying()
         topics = [TOPIC, PINGS, *(NUMBERED if testbed.has_numbered else ())]
         await_caught_up(testbed.source.cluster, testbed.target.cluster, ALIAS, topics, _CATCH_UP_S)
+        self._require(lambda: await_well(testbed, caught_up=True))
         testbed.stop_mirror()
-        return verify(testbed, to_the_end=True)
+        self._require(lambda: require_stopped(testbed))
+        return self._with_words(verify(testbed, to_the_end=True))
+
+    def _require(self, check: Callable[[], None]) -> None:
+        """A wrong word fails the run, and ends it no sooner."""
+        try:
+            check()
+        except AssertionError as error:
+            self._log(str(error))
+            self._unwell.append(str(error))
+
+    def _with_words(self, verdict: Verdict) -> Verdict:
+        return replace(verdict, wrong_words=[*self._words.wrong, *self._unwell])
 
     def figures(self, verdict: Verdict) -> str:
         """Return the figures as lines."""
@@ -145,6 +165,8 @@ class Drill:
             "records written": f"{self.written():,}",
             "faults injected": f"{self.injected.total():,}",
             **{f"  {name}": f"{count:,}" for name, count in sorted(self.injected.items())},
+            "looks at words": f"{self._words.looks:,}",
+            "wrong words": f"{len(verdict.wrong_words):,}",
             "duplicates": f"{verdict.duplicates:,}",
             "losses": f"{verdict.losses:,}",
             "repeated by forgetful brokers": f"{verdict.repeated:,}",

@@ -24,6 +24,35 @@ class Stall(NamedTuple):
     ended_at: float
 
 
+class EndOffsets:
+    """Reads where the partitions of a side's topic end, from the brokers directly. One owner."""
+
+    def __init__(self, side: Side) -> None:
+        self._partitions = [confluent.TopicPartition(side.topic, number) for number in range(side.partitions)]
+        self._servers = side.cluster.bootstrap_servers
+        self._admin = self._new_admin()
+
+    def read(self) -> Mapping[int, int]:
+        """The end offsets of the partitions whose leaders answer."""
+        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
+        asked = self._admin.list_offsets(
+            dict.fromkeys(self._partitions, latest), request_timeout=_RESPONSE_TIMEOUT_S
+        )
+        ends = {}
+        for partition, future in asked.items():
+            with suppress(confluent.KafkaException):
+                found = future.result().offset
+                if found >= 0:  # librdkafka reports a leader that did not respond so, without an error
+                    ends[partition.partition] = found
+        if len(ends) < len(asked):
+            # librdkafka would go on asking the broker that led the others before.
+            self._admin = self._new_admin()
+        return ends
+
+    def _new_admin(self) -> AdminClient:
+        return AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
+
+
 class StallWatch:
     """Watches a side's topic for as long as the block lasts; the source must get records all the time.
 
@@ -31,9 +60,7 @@ class StallWatch:
     """
 
     def __init__(self, side: Side) -> None:
-        self._partitions = [confluent.TopicPartition(side.topic, number) for number in range(side.partitions)]
-        self._servers = side.cluster.bootstrap_servers
-        self._admin = self._new_admin()
+        self._end_offsets = EndOffsets(side)
         began = time.monotonic()
         self._ends: dict[int, int] = {}
         self._moved_at = dict.fromkeys(range(side.partitions), began)
@@ -72,30 +99,10 @@ class StallWatch:
 
     def _watch(self) -> None:
         while not self._stop.wait(_TICK_S):
-            for number, end in self._end_offsets().items():
+            for number, end in self._end_offsets.read().items():
                 if end > self._ends.get(number, 0):
                     now = time.monotonic()
                     self._stalls.append(Stall(number, now - self._moved_at[number], now))
                     self._moved_at[number], self._ends[number] = now, end
             if len(self._stalls) > 10_000:
                 self._stalls = sorted(self._stalls, key=lambda stall: stall.seconds)[-1000:]
-
-    def _new_admin(self) -> AdminClient:
-        return AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
-
-    def _end_offsets(self) -> Mapping[int, int]:
-        """The end offsets of the partitions whose leaders answer."""
-        latest: OffsetSpec = OffsetSpec.latest()  # type: ignore[no-untyped-call]
-        asked = self._admin.list_offsets(
-            dict.fromkeys(self._partitions, latest), request_timeout=_RESPONSE_TIMEOUT_S
-        )
-        ends = {}
-        for partition, future in asked.items():
-            with suppress(confluent.KafkaException):
-                found = future.result().offset
-                if found >= 0:  # librdkafka reports a leader that did not respond so, without an error
-                    ends[partition.partition] = found
-        if len(ends) < len(asked):
-            # librdkafka would go on asking the broker that led the others before.
-            self._admin = self._new_admin()
-        return ends

@@ -1,6 +1,7 @@
 """Sets up the target of faults: two clusters of three brokers, proxies, and a mirror on Spark executors."""
 
 import os
+import re
 import signal
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future
@@ -57,6 +58,8 @@ _RESPONSE_TIMEOUT_S: Final = 70.0
 """Longer than librdkafka waits for brokers."""
 _STARTED: Final = "started in"
 _COPIES: Final = " copies "
+_STANDS_BY: Final = "stands by: "
+_PAGES: Final = re.compile(r"pages are at (http://\S+)/ui/")
 
 
 def remote(topic: str) -> str:
@@ -135,7 +138,7 @@ class DrillTestbed:
     def _new_mirror(self) -> Mirror:
         through = self._properties(self.source.bootstrap_servers, self.target.bootstrap_servers)
         folder = self.folder / f"mirror-{len(list(self.folder.glob('mirror-*')))}"
-        mirror = Mirror(folder, {**through, **LOCAL_CLUSTER})
+        mirror = Mirror(folder, {**through, **LOCAL_CLUSTER}, "--http", f"{HOST}:0")
         mirror.environment = {
             "PYTHONPATH": str(_CLOCK_FOLDER),
             "SPARKMIRROR_TEST_CLOCK": str(self._wall_clock),
@@ -149,10 +152,16 @@ class DrillTestbed:
         draft.replace(self._wall_clock)
 
     def start_beside(self) -> Mirror:
-        """Start a second driver with the same configuration, from now on the mirror. Returns the first."""
+        """Start a second driver with the same configuration, from now on the mirror. Returns the first.
+
+        It stands by until that is gone.
+        """
         first, self.mirror = self.mirror, self._new_mirror()
         self.start_mirror()
         return first
+
+    def await_standby(self) -> None:
+        self.await_while_running(lambda: _STANDS_BY in self._log_since_start())
 
     def start_mirror(self) -> None:
         """Start it, also again after it has ended. Returns at once."""
@@ -179,6 +188,11 @@ class DrillTestbed:
             return found if len(found.workers) >= TASKS and found.executors else None
 
         return self.await_while_running(complete)
+
+    def pages_url(self) -> str | None:
+        """Of the driver that was started last; None before it serves pages."""
+        found = _PAGES.findall(self._log_since_start())
+        return found[-1] if found else None
 
     def copy_jobs(self) -> int:
         return self.mirror.log_text().count(_COPIES)

@@ -24,7 +24,8 @@ Ends = Mapping[str, Mapping[int, int]]
 class Verdict:
     """`counts` are differences by kind, `problems` the first of them and everything else that is wrong.
 
-    `repeated` are records that are there twice where brokers had forgotten who wrote them.
+    `repeated` are records that are there twice where brokers had forgotten who wrote them. `wrong_words` are
+    what tools said of the mirror that was not so.
     """
 
     exit_code: int
@@ -32,10 +33,15 @@ class Verdict:
     counts: Mapping[str, int]
     problems: Sequence[str]
     repeated: int = 0
+    wrong_words: Sequence[str] = ()
+
+    @property
+    def has_same_records(self) -> bool:
+        return self.exit_code == 0 and not self.problems
 
     @property
     def is_exact(self) -> bool:
-        return self.exit_code == 0 and not self.problems
+        return self.has_same_records and not self.wrong_words
 
     @property
     def duplicates(self) -> int:
@@ -48,7 +54,7 @@ class Verdict:
     def __str__(self) -> str:
         if self.is_exact:
             return f"{self.equal:,} records are the same on both clusters"
-        return f"verify ended with {self.exit_code}:\n  " + "\n  ".join(self.problems)
+        return f"verify ended with {self.exit_code}:\n  " + "\n  ".join((*self.problems, *self.wrong_words))
 
 
 def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
