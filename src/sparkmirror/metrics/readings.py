@@ -45,6 +45,9 @@ class PartitionReading(NamedTuple):
         if report is None:
             return None
         latency = NO_VALUES if latencies is None else summary_of_latencies(latencies.recent)
+        lag = known_lag(report) if cut_off_s is None else None
+        if look.is_silent and not lag:  # as in `SourceRows`: its task may not know of newer records
+            lag = None
         return cls(
             task=task,
             source=look.source,
@@ -54,7 +57,7 @@ class PartitionReading(NamedTuple):
             record_rate=look.record_rate,
             byte_rate=look.byte_rate or 0.0,
             latency=latency._replace(last=look.last_latency_ms),
-            lag=None if cut_off_s is not None else known_lag(report),
+            lag=lag,
             lag_s=look.lag_s if cut_off_s is None else max(look.lag_s or 0.0, cut_off_s),
             lost=look.lost,
             looped=look.looped,

@@ -156,7 +156,9 @@ class SourceMeter:
             for partition in self._partitions.values():
                 partition.is_looked_at = False
         newest = None if self._job_epoch is None else self._job_epoch.number
-        return self._rows.table(self._partitions, self._stalled, self._tasks.throttled(), newest, now)
+        # A driver that can't read reports says so itself.
+        tasks = self._tasks.states(now if self._taken_at is None else self._taken_at)
+        return self._rows.table(self._partitions, self._stalled, tasks, newest, now)
 
     def _cut_off_s(self, now: float) -> float | None:
         """Return since when no reports were read, if that is too long."""

@@ -18,7 +18,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import Latencies, Motion, PartitionLook
 from sparkmirror.metrics.partition_meter import Counts, Held, Known, Moment, PartitionMeter, last_latency_ms
 from sparkmirror.metrics.partition_table import NAN, NOT_REPORTED, Columns, Numbers, PartitionTable
-from sparkmirror.metrics.task_meter import Throttled
+from sparkmirror.metrics.task_meter import TaskState
 from sparkmirror.metrics.windows import WINDOW_S, WINDOWS
 from sparkmirror.storage.progress import PartitionProgress
 
@@ -42,7 +42,7 @@ class SourceRows:
         self,
         meters: Mapping[TopicPartition, PartitionMeter],
         stalled: Collection[TopicPartition],
-        throttled: Mapping[int, Throttled],
+        tasks: Mapping[int, TaskState],
         job_epoch: int | None,
         now: float,
     ) -> PartitionTable:
@@ -52,9 +52,16 @@ class SourceRows:
         is_stalled = np.zeros(len(self._sources))
         is_stalled[[row for it in stalled if (row := self._row_of.get(it)) is not None]] = 1
         known, columns = self._known.copy(), self._columns(held, is_stalled, job_epoch, now)
-        of_task = [throttled.get(task, Throttled()) for task in range(len(self.assigned))]
-        shares = np.array(of_task, np.float64).reshape(-1, 2)[self._task.astype(np.intp)]
-        columns = columns._replace(source_throttled=shares[:, 0], target_throttled=shares[:, 1])
+        states = [tasks.get(task, TaskState()) for task in range(len(self.assigned))]
+        numbers = [(*state.throttled, state.is_silent) for state in states]
+        of_task = np.array(numbers, np.float64).reshape(-1, 3)[self._task.astype(np.intp)]
+        is_silent = np.maximum(columns.is_silent, of_task[:, 2])
+        columns = columns._replace(
+            is_silent=is_silent,
+            lag=np.where((is_silent > 0) & (columns.lag == 0), NAN, columns.lag),
+            source_throttled=of_task[:, 0],
+            target_throttled=of_task[:, 1],
+        )
         return PartitionTable(
             self._sources,
             columns,

@@ -2,13 +2,17 @@
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from sparkmirror.metrics.readings import TaskReading, Traffic
 from sparkmirror.metrics.windows import SampledValues
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, TaskLoad, TaskProgress
 
 _NOTHING = (0, 0, 0, 0)
+
+
+SILENT_AFTER_S: Final = 25.0
+"""A task reports what it measures every 10 s, whether it copies anything or not."""
 
 
 class Throttled(NamedTuple):
@@ -18,6 +22,13 @@ class Throttled(NamedTuple):
     target: float = 0.0
 
 
+class TaskState(NamedTuple):
+    """What holds of all partitions of a task. `is_silent`: it has reported, and does so no more."""
+
+    throttled: Throttled = Throttled()
+    is_silent: bool = False
+
+
 class _Task:
     def __init__(self, report: TaskProgress, now: float) -> None:
         self.report = report
@@ -25,6 +36,7 @@ class _Task:
         """Bytes from and to the source and the target of the task's former lives."""
         self.commit = SampledValues()
         self.fetch = SampledValues()
+        self.taken_at = now
         self._note(0, 0.0, now)
 
     def take(self, report: TaskProgress, now: float) -> None:
@@ -32,7 +44,7 @@ class _Task:
         is_restarted = report.job_epoch != before.job_epoch or report.load.fetches < before.load.fetches
         if is_restarted:
             self.earlier = self.bytes
-        self.report = report
+        self.report, self.taken_at = report, now
         self._note(*((0, 0.0) if is_restarted else (before.load.fetches, before.load.fetch_ms)), now)
 
     def _note(self, fetches: int, fetch_ms: float, now: float) -> None:
@@ -74,6 +86,14 @@ class TaskMeter:
         """Return how much the tasks that have reported were throttled."""
         loads = {number: task.report.load for number, task in self._tasks.items()}
         return {at: Throttled(load.source_throttled, load.target_throttled) for at, load in loads.items()}
+
+    def states(self, now: float) -> Mapping[int, TaskState]:
+        """Return those of the tasks that have reported; `now` is when reports were read last."""
+        throttled = self.throttled()
+        return {
+            number: TaskState(throttled[number], now - it.taken_at > SILENT_AFTER_S)
+            for number, it in self._tasks.items()
+        }
 
     def count(self, report: PartitionProgress) -> None:
         """Count that one of its partitions began to retry, or to fail."""

@@ -104,10 +104,10 @@ CONDITIONS: Final = (
         "do what the error says; it is retried periodically",
     ),
     Condition(
-        "the task has not reported it",
+        "the task has not reported it, or reports nothing for 25 s",
         lambda it: it.partitions.is_silent > 0,
         Word.UNKNOWN,
-        "its task has not reported yet: Spark's log has the errors of tasks that can't start",
+        "its task does not report: Spark's log has the errors of tasks that can't start",
     ),
     Condition(
         "the task retries",

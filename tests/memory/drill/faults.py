@@ -53,7 +53,7 @@ class Faults:
         shape = self._stage.shape
         yield from (self._move_leader, self._move_leader, self._restart_broker, self._disconnect)
         yield from (self._hold_followers, self._crash, self._move_coordinator, self._forget_producers)
-        yield from (self._start_twice, self._freeze, self._throttle)
+        yield from (self._start_twice, self._freeze, self._freeze_alone, self._throttle)
         if shape.is_two_way:
             yield self._crash
         if shape.is_lossy:
@@ -166,6 +166,14 @@ class Faults:
         self._later(40.0, old.thaw)
         self._stage.time.call_later(45.0, lambda: self._tasks.kill(flow, old))
         return f"the task of {flow.ends.flow} is frozen, and another one starts"
+
+    def _freeze_alone(self) -> str:
+        """Nobody notices, and no other task is started."""
+        flow = self._flow()
+        task = self._tasks.newest(flow)
+        task.freeze()
+        self._stage.time.call_later(60.0, task.thaw)
+        return f"the task of {flow.ends.flow} is frozen for a minute"
 
     # logs
 

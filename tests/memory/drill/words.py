@@ -28,6 +28,9 @@ REQUEST_S: Final = 30.0
 LATE_S: Final = REQUEST_S + max(CURRENT_S, CUT_OFF_AFTER_S) + 2 * READ_S + 3.0
 """What is missing for longer is said: a request hangs, another one backs off, and reports come so late."""
 
+ONCE_KNOWN_S: Final = 2 * READ_S + 1.0
+"""A task that continues reports what it knew; with its next Fetch it knows better, and says so."""
+
 SETTLED_S: Final = CUT_OFF_AFTER_S + 2 * READ_S
 """When nothing is wrong any more, no word says so after that."""
 
@@ -48,6 +51,7 @@ class FlowWords:
         self._read_to = 0
         self._missing: dict[int, dict[int, float]] = {at: {} for at in flow.partitions}
         """By partition: records that are due and not there, and since when."""
+        self._wrong_since: dict[int, float] = {}
         sources = (TopicPartition(flow.ends.topic, at) for at in flow.partitions)
         self._assigned = (tuple(sources),)
         stage.time.call_later(READ_S, self._look)
@@ -98,11 +102,13 @@ class FlowWords:
             self._missing[at] = {number: known.get(number, now) for number in missing}
 
     def _judge(self, view: PartitionView) -> None:
-        since = min(self._missing[view.source.partition].values(), default=None)
-        if since is None or self._stage.time.time() - since <= LATE_S:
-            return
-        if view.state.word is Word.CAUGHT_UP or view.lag.records == 0:
-            self._flow.violated(f"{self._said(view)}, {self._truth(view.source.partition)}")
+        now, at = self._stage.time.time(), view.source.partition
+        since = min(self._missing[at].values(), default=now)
+        is_wrong = view.state.word is Word.CAUGHT_UP or view.lag.records == 0
+        if now - since <= LATE_S or not is_wrong:
+            self._wrong_since.pop(at, None)
+        elif now - self._wrong_since.setdefault(at, now) >= ONCE_KNOWN_S:
+            self._flow.violated(f"{self._said(view)}, {self._truth(at)}")
 
     def _views(self) -> list[PartitionView]:
         of = SourceLook(self._flow.ends.flow, _CONNECTOR, "source")

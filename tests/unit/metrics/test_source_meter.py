@@ -11,12 +11,13 @@ from sparkmirror.metrics.looks import Motion, PartitionLook, SourceLook
 from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import Stall
-from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress, PartitionState, TaskLoad, TaskProgress
 from tests.support.progress_records import IDLE, progress
 
 ORDERS = TopicPartition("orders", 0)
 OTHER = TopicPartition("orders", 1)
 DEALT: Assignment = ((ORDERS,), (OTHER,))
+MEASURED = TaskLoad(0, None, *[0] * 10)
 OF = (Flow(Alias("source"), Alias("target")), ConnectorName("MirrorSourceConnector"))
 
 
@@ -181,6 +182,22 @@ def test_a_partition_whose_new_task_does_not_report_is_silent() -> None:
     newest = JobEpoch(OF[1], 2)
     meter.take([report(5), replace(progress("orders-1"), job_epoch=2)], newest, 0.0)
     assert read(meter).states == {"running": 1, "retrying": 0, "failed": 0, "silent": 1, "unknown": 0}
+
+
+def test_what_a_task_reported_last_holds_no_longer_when_it_reports_nothing() -> None:
+    """It is frozen, or can't write: it would report what it measures every 10 s."""
+    meter = metered((0.0, report(10)))
+    meter.take_tasks([TaskProgress(OF[1], 0, 1, MEASURED, 1.5)], 0.0)
+
+    def at(now: float) -> tuple[bool, int | None, int]:
+        meter.take([report(10)], JobEpoch(OF[1], 1), now)
+        is_silent = partition_look(meter, now).is_silent
+        return is_silent, partition(meter, now).lag, read(meter, now).states["silent"]
+
+    assert at(25.0) == (False, 0, 1)
+    assert at(26.0) == (True, None, 2)
+    meter.take_tasks([TaskProgress(OF[1], 0, 1, MEASURED, 2.5)], 27.0)
+    assert at(27.0) == (False, 0, 1)
 
 
 def test_stalls_are_counted_and_present_ones_listed() -> None:

@@ -45,7 +45,7 @@ EXAMPLES = {
     "its connector is paused or stopped": (situation(look(), "stopped"), Word.PAUSED),
     "no report has been read for 10 s": (situation(FAILED, None, 10.1), Word.UNKNOWN),
     "the task reports a failure": (situation(FAILED), Word.ACTION_REQUIRED),
-    "the task has not reported it": (situation(UNREPORTED), Word.UNKNOWN),
+    "the task has not reported it, or reports nothing for 25 s": (situation(UNREPORTED), Word.UNKNOWN),
     "the task retries": (
         situation(look(reported={"state": PartitionState.RETRYING, "error": "away", "lag": 0})),
         Word.RETRYING,
