@@ -1,6 +1,7 @@
 """Defines types of arguments that several commands take."""
 
 import argparse
+from pathlib import Path
 
 
 def positive(text: str) -> int:
@@ -22,3 +23,18 @@ def not_empty(text: str) -> str:
     if not text.strip():
         raise argparse.ArgumentTypeError("it can't be empty")
     return text
+
+
+def is_url(text: str) -> bool:
+    """Whether an argument that may be something else means the URL of an API."""
+    return text.startswith(("http://", "https://"))
+
+
+def mirror_file(text: str) -> Path:
+    """The path of a mirror's file; of a URL the message says which commands take one."""
+    if is_url(text):
+        raise argparse.ArgumentTypeError(
+            f"{text} is a URL, and this command asks both clusters, which the mirror's file names; status, "
+            "lag and top take a URL, and plan takes --url"
+        )
+    return Path(text)

@@ -4,11 +4,11 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from rich.console import Console
 
+from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
@@ -38,7 +38,7 @@ class Explained(NamedTuple):
 
 
 def add_explain_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    parser.add_argument("file", type=mirror_file, metavar="FILE", help="the mm2.properties of the mirror")
     add_flow_argument(parser)
     parser.add_argument(
         "-o", "--output", choices=("table", "json"), default="table", help="the result's form (table)"
@@ -75,10 +75,10 @@ def to_json(found: Explained) -> dict[str, Any]:
 def show(console: Console, found: Explained, columns: Columns) -> None:
     explanation = found.explanation
     console.print(found.title, style="bold", highlight=False, markup=False, soft_wrap=True)
-    for rule in explanation.rules:
-        print_line(console, f"{_mark(is_fine=rule.passes)} {rule.rule}: {rule.why}")
     for line in explanation.obstacles:
         print_line(console, f"✗ {line}")
+    for rule in explanation.rules:
+        print_line(console, f"{_mark(is_fine=rule.passes)} {rule.rule}: {rule.why}")
     for line in explanation.notes:
         print_line(console, line)
     if explanation.partitions:

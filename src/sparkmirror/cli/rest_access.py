@@ -44,11 +44,6 @@ def connected(arguments: argparse.Namespace, url: str | None = None) -> "closing
     return closing(ConnectRest(access_of(arguments, url or arguments.url)))
 
 
-def is_url(text: str) -> bool:
-    """Whether an argument that may be something else means the URL of an API."""
-    return text.startswith(("http://", "https://"))
-
-
 def access_of(arguments: argparse.Namespace, url: str | None) -> Access:
     """The URL and the credentials that were given. Raises ConfigError."""
     if (arguments.user is None) != (arguments.password_file is None):

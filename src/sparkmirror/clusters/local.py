@@ -4,6 +4,7 @@ Brokers end with the process that started them, unless they are to outlive it. T
 lets a later process find them again.
 """
 
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -25,7 +26,7 @@ from sparkmirror.java.jars import ensure_jars, kafka_jars
 Progress = Callable[[str], None]
 _START_TIMEOUT_S = 90.0
 _POLL_S = 0.03
-_LOG_TAIL_LINES = 15
+_EXCEPTION = re.compile(r"^[\w.$]*(?:Exception|Error): (.+)$", re.MULTILINE)
 _START_ATTEMPTS = 3
 _ARCHIVE_TIMEOUT_S = 120.0
 """The time for a broker to end when it writes an archive of its classes."""
@@ -59,7 +60,7 @@ class LocalCluster:
         """Start brokers that end with this process, and wait until all respond.
 
         A cluster that existed in the directory keeps its data, and its addresses if they are free.
-        Raises ClusterStartError with the end of the broker's log, JarsError, JavaMissingError.
+        Raises ClusterStartError with its cause, JarsError, JavaMissingError.
         """
         return start_clusters([(spec, directory)], on_progress)[0]
 
@@ -249,6 +250,11 @@ def _check(broker: Broker, deadline: float) -> None:
         return
     log = broker.log_since_launch()
     what = f"did not respond within {_START_TIMEOUT_S:.0f} s" if broker.is_alive() else "ended while starting"
-    tail = "\n".join(log.splitlines()[-_LOG_TAIL_LINES:])
     kind = _PortTakenError if "Address already in use" in log else ClusterStartError
-    raise kind(f"The broker at {broker.address} {what}. The end of {broker.log}:\n{tail}")
+    raise kind(f"The broker at {broker.address} {what}: {cause_in(log)} (its log: {broker.log})")
+
+
+def cause_in(log: str) -> str:
+    """The first exception of a broker's log, which names its cause, or the log's last line."""
+    exception = _EXCEPTION.search(log)
+    return exception[1] if exception else (log.splitlines() or ["its log is empty"])[-1]

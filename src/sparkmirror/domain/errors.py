@@ -80,7 +80,7 @@ class MalformedRecordError(SparkmirrorError):
 
 
 class ClusterStartError(SparkmirrorError):
-    """A local broker did not start; the message holds the end of its log."""
+    """A local broker did not start; the message holds its cause."""
 
 
 class JarsError(SparkmirrorError):

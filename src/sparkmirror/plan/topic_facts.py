@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import partial
 
 from sparkmirror.domain.client_settings import ConsumerSettings
@@ -78,11 +79,14 @@ class _Asking:
         )
 
     def _hints(self, topic: str, source: Collection[str]) -> Sequence[str]:
-        """Note the source topic for a name of the target."""
-        upstream = self._settings.policy.upstream_topic(topic)
-        if topic in source or upstream is None or upstream not in source or upstream == topic:
+        """Note the source topic for a name of the target, or one of a similar name."""
+        if topic in source:
             return []
-        return [f"{topic} is what {upstream} is called on {self._settings.flow.target}: ask for {upstream}"]
+        upstream = self._settings.policy.upstream_topic(topic)
+        if upstream is not None and upstream in source:
+            target = self._settings.flow.target
+            return [f"{topic} is what {upstream} is called on {target}: ask for {upstream}"]
+        return [f"did you mean {near}?" for near in get_close_matches(topic, source, n=1)]
 
     def _findings(
         self, topic: str, source: Mapping[str, int], target: Mapping[str, int]

@@ -138,6 +138,32 @@ def test_wrong_usage_is_answered_with_what_to_write_instead(
     assert capsys.readouterr().err.endswith(f": {hint}\n")
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["verify"],
+        ["events"],
+        ["watch"],
+        ["promote"],
+        ["migrate", "consumers", "--group", "g"],
+        ["topics", "explain"],
+        ["groups", "explain"],
+        ["run"],
+    ],
+)
+def test_commands_that_need_a_file_name_those_that_take_a_url(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit):
+        main([*words, "http://worker:8083", "name"])
+    assert "status, lag and top take a URL, and plan takes --url" in capsys.readouterr().err
+
+
+def test_plan_takes_a_url_by_its_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["plan", "http://worker:8083"]) == 2
+    assert capsys.readouterr().err == "sparkmirror plan: http://worker:8083 is a URL: put --url before it\n"
+
+
 def test_help_of_a_command_may_be_asked_for_by_the_word(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["help", "lag"])

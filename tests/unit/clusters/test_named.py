@@ -3,6 +3,7 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.clusters.cluster_state import ClusterSpec, ClusterState
+from sparkmirror.clusters.local import cause_in
 from sparkmirror.clusters.named import ClusterRequest, NamedClusters
 from sparkmirror.domain.errors import ClusterStartError
 
@@ -46,3 +47,22 @@ def test_data_is_deleted_only_on_request(tmp_path: Path) -> None:
     assert directory.exists()
     NamedClusters(tmp_path).down(["source"], quiet, delete_data=True)
     assert not directory.exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        (
+            "2026 ERROR Exiting Kafka\njava.lang.Exception: No protocol for FOO\n\tat x.y\nCaused by: a.B: c\n",
+            "No protocol for FOO",
+        ),
+        (
+            "Error: Could not find or load main class kafka.Kafka\n",
+            "Could not find or load main class kafka.Kafka",
+        ),
+        ("2026 INFO starting\n", "2026 INFO starting"),
+        ("", "its log is empty"),
+    ],
+)
+def test_a_broker_that_ends_is_told_by_its_cause_in_one_line(log: str, cause: str) -> None:
+    assert cause_in(log) == cause

@@ -6,10 +6,10 @@ import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
@@ -43,7 +43,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="what happened to a mirror: starts, failures, incidents, outages",
         description=_HELP,
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    parser.add_argument("file", type=mirror_file, metavar="FILE", help="the mm2.properties of the mirror")
     add_flow_argument(parser)
     parser.add_argument("--follow", action="store_true", help="print new events until Ctrl-C")
     parser.add_argument(

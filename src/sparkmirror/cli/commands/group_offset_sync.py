@@ -18,6 +18,7 @@ from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.ids import Alias, GroupId
 from sparkmirror.domain.printable import printable
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 
 _log = logging.getLogger("sparkmirror.group-offset-sync")
 
@@ -187,7 +188,9 @@ def _pass(sync: GroupOffsetSync, arguments: argparse.Namespace) -> bool:
     try:
         found = sync.sync(dry_run=arguments.dry_run)
     except (KafkaError, ConfigError) as error:
-        _log.error("group %s: %s", arguments.group, error)
+        is_missing = isinstance(error, KafkaError) and error.code == UNKNOWN_TOPIC_OR_PARTITION
+        hint = ": is -src the alias that the mirror uses?" if is_missing else ""
+        _log.error("group %s: %s%s", arguments.group, error, hint)
         return False
     _log_result(found, arguments)
     return found.is_synced

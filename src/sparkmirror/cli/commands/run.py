@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.http_server import address, serve_metrics, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
@@ -55,7 +56,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         epilog=_EXAMPLES,
     )
     parser.add_argument(
-        "file", type=Path, metavar="FILE", help="the mm2.properties file, or a Strimzi resource"
+        "file", type=mirror_file, metavar="FILE", help="the mm2.properties file, or a Strimzi resource"
     )
     parser.add_argument(
         "--clusters",

@@ -4,7 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from sparkmirror.cli.arguments import not_empty
+from sparkmirror.cli.arguments import is_url, not_empty
 from sparkmirror.cli.commands.connectors.rest_commands import (
     Connect,
     RestCommand,
@@ -16,7 +16,7 @@ from sparkmirror.cli.commands.connectors.views import add_output_argument
 from sparkmirror.cli.commands.connectors.watch import add_watch_arguments
 from sparkmirror.cli.commands.deploy import show_status
 from sparkmirror.cli.exit_codes import CANNOT_TELL
-from sparkmirror.cli.rest_access import connected, is_url
+from sparkmirror.cli.rest_access import connected
 
 _HELP: Final = """\
 Of a FILE, an mm2.properties or a Strimzi resource: how its mirror is, on whatever machine it runs, Java's

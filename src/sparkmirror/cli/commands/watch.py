@@ -4,9 +4,9 @@ import argparse
 import logging
 import sys
 import threading
-from pathlib import Path
 from typing import Final
 
+from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE
 from sparkmirror.cli.http_server import Address, address, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
@@ -39,7 +39,7 @@ examples:
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     parser = subparsers.add_parser("watch", description=_HELP)
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mm2.properties of the mirror")
+    parser.add_argument("file", type=mirror_file, metavar="FILE", help="the mm2.properties of the mirror")
     add_flow_argument(parser)
     parser.add_argument(
         "--http",

@@ -179,12 +179,12 @@ class TopicsFailback:
         if self.left or self.obstacle is not None:
             return Step("verify", StepState.TO_DO, "compare the end offsets of both clusters")
         behind = [each for each in self.partitions if each.lag]
-        text = f"{len(self.partitions) - len(behind):,} of {counted(len(self.partitions), 'partition')} on "
-        text += f"{target} end where {source} does"
+        equal, of = len(self.partitions) - len(behind), counted(len(self.partitions), "partition")
+        said = [f"{equal:,} of {of} on {target} end where {source} does"] if equal or not behind else []
         if behind:
             names = some_of([f"{each.target} ({counted(each.lag, 'offset')})" for each in behind])
-            text += f"; {self.flow} has to copy {names}"
-        return Step("verify", StepState.DONE, text)
+            said.append(f"{self.flow} has to copy {names}")
+        return Step("verify", StepState.DONE, "; ".join(said))
 
 
 @dataclass(frozen=True, slots=True)

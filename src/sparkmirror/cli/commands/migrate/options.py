@@ -1,9 +1,8 @@
 """Declares the options that commands share which move something on a flow."""
 
 import argparse
-from pathlib import Path
 
-from sparkmirror.cli.arguments import not_empty, positive
+from sparkmirror.cli.arguments import mirror_file, not_empty, positive
 
 
 def add_file_and_flow(
@@ -11,7 +10,7 @@ def add_file_and_flow(
     file: str = "the mirror's mm2.properties",
     flow: str = "a flow of the file, if it has several",
 ) -> None:
-    parser.add_argument("file", type=Path, metavar="FILE", help=file)
+    parser.add_argument("file", type=mirror_file, metavar="FILE", help=file)
     parser.add_argument("--flow", metavar="A->B", help=flow)
 
 

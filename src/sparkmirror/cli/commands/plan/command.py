@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from sparkmirror.cli.arguments import positive
+from sparkmirror.cli.arguments import is_url, positive
 from sparkmirror.cli.commands.connectors.input_files import read_file
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
@@ -139,6 +139,8 @@ def _planned(arguments: argparse.Namespace) -> Planned:
     if arguments.url is not None:
         with connected(arguments) as connect:
             return Planned(_of_worker(connect, arguments.names))
+    if any(map(is_url, arguments.names)):
+        raise SparkmirrorError(f"{arguments.names[0]} is a URL: put --url before it")
     if len(arguments.names) != 1:
         hint = ""
         if not arguments.names and arguments.clusters and Path(arguments.clusters[-1]).is_file():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from sparkmirror.cli.arguments import positive
+from sparkmirror.cli.arguments import mirror_file, positive
 from sparkmirror.cli.commands.verify.table import print_table
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
@@ -63,7 +63,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description="Prove that what an mm2.properties file mirrors is the same on both clusters.",
         epilog=_EXAMPLES,
     )
-    parser.add_argument("file", type=Path, metavar="FILE", help="the mirror's mm2.properties")
+    parser.add_argument("file", type=mirror_file, metavar="FILE", help="the mirror's mm2.properties")
     add_flow_argument(parser)
     parser.add_argument(
         "--topic",

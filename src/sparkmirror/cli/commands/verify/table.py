@@ -63,7 +63,7 @@ def _summary(verdict: FlowVerdict) -> list[str]:
         lines.append(f"[bold red]✗ {different:,} of {len(verdict.partitions):,} partitions differ[/]:")
     elif unreadable := verdict.count(State.UNREADABLE):
         lines.append(f"[bold red]✗ {unreadable:,} partitions could not be compared[/]:")
-    else:
+    elif verdict.count(State.PROMOTED) < len(verdict.partitions):
         lines.append(
             f"[bold green]✓ {total.equal:,} records are the same on both clusters[/]: "
             "count, order, key, value, headers, timestamp."
