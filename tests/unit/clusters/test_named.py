@@ -53,7 +53,7 @@ def test_data_is_deleted_only_on_request(tmp_path: Path) -> None:
     ("log", "cause"),
     [
         (
-            "2026 ERROR Exiting Kafka\njava.lang.Exception: No protocol for FOO\n\tat x.y\nCaused by: a.B: c\n",
+            "ERROR Exiting\njava.lang.Exception: No protocol for FOO\n\tat x.y\nCaused by: a.B: c\n",
             "No protocol for FOO",
         ),
         (

@@ -173,7 +173,7 @@ class GroupMove:
         if not behind:
             return Step("mirror", StepState.DONE, "the mirror has copied all that the group has read")
         names = some_of([f"{partition.source} up to {partition.source_offset}" for partition in behind])
-        text = f"the mirror has not copied, or written an offset sync for: {names}. Is it running?"
+        text = f"the mirror has not copied, or written an offset sync for: {names}; it must run"
         return Step("mirror", StepState.WAITING, text)
 
     def _sync(self) -> Step:

@@ -172,7 +172,7 @@ class TopicsDrain:
         failed = [partition for partition in behind if partition.error is not None]
         text = f"the mirror has to copy {sum(partition.lag for partition in behind):,} more records: "
         text += some_of([f"{partition.source} up to {partition.source_end}" for partition in behind])
-        text += f". It reports for {failed[0].source}: {failed[0].error}" if failed else ". Is it running?"
+        text += f". It reports for {failed[0].source}: {failed[0].error}" if failed else "; it must run"
         return Step("drain", StepState.WAITING, text)
 
     def _verify(self) -> Step:

@@ -148,11 +148,11 @@ class TopicsPromotion:
 
     def _start(self) -> Step:
         if missing := [each.target for each in self.left if self.ends[each.source].target is None]:
-            text = f"the mirror has to make {some_of(missing)} on {self.flow.target}. Is it running?"
+            text = f"the mirror has to make {some_of(missing)} on {self.flow.target}; it must run"
             return Step("start", StepState.WAITING, text)
         if self.filled:
             text = (
-                f"the mirror has to delete what fills the beginning of {some_of(self.filled)}. Is it running?"
+                f"the mirror has to delete what fills the beginning of {some_of(self.filled)}; it must run"
             )
             return Step("start", StepState.WAITING, text)
         return Step("start", StepState.DONE, "each log begins with its source's records")

@@ -69,7 +69,7 @@ def test_producers_have_to_stop_first() -> None:
 def test_drain_waits_for_records_that_are_not_mirrored() -> None:
     assert states(drain(DRAINED, BEHIND)) == [DONE, DONE, WAITING, DONE, TO_DO]
     text = step(drain(BEHIND), "drain").text
-    assert text == "the mirror has to copy 10 more records: orders-0 up to 100. Is it running?"
+    assert text == "the mirror has to copy 10 more records: orders-0 up to 100; it must run"
     failed = replace(BEHIND, error="MESSAGE_TOO_LARGE")
     assert step(drain(failed), "drain").text.endswith("It reports for orders-0: MESSAGE_TOO_LARGE")
 

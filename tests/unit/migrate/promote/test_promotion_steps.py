@@ -87,7 +87,7 @@ def test_filler_and_writers_and_lag_are_waited_for() -> None:
     assert [states(busy)[name] for name in ("start", "stop", "drain")] == [WAITING] * 3
     missing = replace(READY, ends={PLACE: Ends(0, None)})
     assert step(missing, "start") == Step(
-        "start", WAITING, "the mirror has to make orders-0 on B. Is it running?"
+        "start", WAITING, "the mirror has to make orders-0 on B; it must run"
     )
     now = replace(busy, stops_at_now=True)
     assert states(now)["stop"] is DONE
