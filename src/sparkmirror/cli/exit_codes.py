@@ -10,13 +10,14 @@ NOT_FINE: Final = 1
 """Somebody has to act, or it is not so yet: a partition that fails, a mirror that is behind."""
 CANNOT_TELL: Final = 2
 """Wrong usage, a file that can't be used, a cluster or URL that can't be read, a lag that is not known."""
+INTERRUPTED: Final = 130
 _FINE_WORDS: Final = (Word.CAUGHT_UP, Word.CATCHING_UP, Word.THROTTLED, Word.FALLING_BEHIND, Word.PROMOTED)
 
 OF_EVERY_COMMAND: Final[Mapping[int, str]] = {
     0: "done",
     1: "failed; the error says why",
     2: "wrong usage, an unusable file, a cluster that can't be read, or no Java",
-    130: "interrupted by Ctrl-C",
+    INTERRUPTED: "interrupted by Ctrl-C",
 }
 """Unless a command has its own meaning of a code."""
 
@@ -40,10 +41,9 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "plan": {
         0: "nothing blocks; with --detailed-exitcode nothing to change either",
-        1: "with --detailed-exitcode: something blocks, or an error",
-        2: "something blocks, wrong usage, or an unusable file; with --detailed-exitcode there are changes "
-        "(records that are left to copy are none)",
-        3: "a cluster or a worker can't be reached",
+        1: "something blocks; with --detailed-exitcode also what is 2 without it",
+        2: "wrong usage, an unusable file, or a cluster or worker that can't be reached; with "
+        "--detailed-exitcode there are changes (records that are left to copy are none)",
     },
     "status": {
         0: "every flow is caught up, catching up, throttled, falling behind or promoted",
@@ -92,8 +92,8 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "convert": {
         0: "everything is converted",
+        1: "something was left out",
         2: "wrong usage, or an unusable file",
-        3: "something was left out",
     },
 }
 

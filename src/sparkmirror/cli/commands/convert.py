@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.config.conversion import forms
 from sparkmirror.config.conversion.forms import File, Form
 from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.conversion.strimzi_clusters import MOUNTED_SECRETS
 from sparkmirror.config.properties import read_text
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
-
-_DONE = 0
-_BAD_INPUT = 2
-_LEFT_OUT = 3
 
 _READABLE_BY_OWNER: Final = 0o600
 """Configurations may hold passwords."""
@@ -81,11 +78,11 @@ def run(arguments: argparse.Namespace) -> int:
         _write(files, form, arguments)
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror: {error}\n")
-        return _BAD_INPUT
+        return CANNOT_TELL
     found = list(remarks)
     for remark in found:
         sys.stderr.write(f"sparkmirror: {remark}\n")
-    return _LEFT_OUT if any(remark.left_out for remark in found) else _DONE
+    return NOT_FINE if any(remark.left_out for remark in found) else FINE
 
 
 def _write(files: Sequence[File], form: Form, arguments: argparse.Namespace) -> None:

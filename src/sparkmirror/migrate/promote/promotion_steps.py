@@ -151,9 +151,7 @@ class TopicsPromotion:
             text = f"the mirror has to make {some_of(missing)} on {self.flow.target}; it must run"
             return Step("start", StepState.WAITING, text)
         if self.filled:
-            text = (
-                f"the mirror has to delete what fills the beginning of {some_of(self.filled)}; it must run"
-            )
+            text = f"the mirror has to delete what fills the beginning of {some_of(self.filled)}; it must run"
             return Step("start", StepState.WAITING, text)
         return Step("start", StepState.DONE, "each log begins with its source's records")
 

@@ -5,17 +5,14 @@ import shutil
 import sys
 import tempfile
 from pathlib import Path
-from typing import Final
 
 from rich.console import Console
 
 from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.commands.demo.demo import Demo, DemoOptions
-from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, INTERRUPTED, NOT_FINE
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
-
-_EXIT_INTERRUPTED: Final = 130
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -55,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     except SparkmirrorError as error:
         code = _fail(error, NOT_FINE)
     except KeyboardInterrupt:
-        code = _fail("interrupted; everything is stopped", _EXIT_INTERRUPTED)
+        code = _fail("interrupted; everything is stopped", INTERRUPTED)
     if options.keep or code == NOT_FINE:
         _print_error(f"Settings, logs and data are in {directory}")
     else:

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from rich.console import Console
 
 from sparkmirror.cli.commands.migrate.report import Reported, Row, table_lines, to_json
-from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, INTERRUPTED, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.reachability import silent_clusters
@@ -24,7 +24,6 @@ from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import Step, StepState, are_done
 from sparkmirror.status.flow_access import FlowAccess
 
-_INTERRUPTED = 130
 _PLAIN_EVERY_S = 30.0
 """Where the line that is updated is no terminal's: the wait may last for minutes."""
 _MARKS = {
@@ -118,7 +117,7 @@ def _carry_out(arguments: argparse.Namespace, kind: MigrationKind[M]) -> int:
             progress.begin(update, arguments.timeout)
             results = run.run(arguments.timeout)
     except KeyboardInterrupt:
-        return fail(arguments, "interrupted; the same command continues where it stopped", _INTERRUPTED)
+        return fail(arguments, "interrupted; the same command continues where it stopped", INTERRUPTED)
     return _report(arguments, kind, results)
 
 

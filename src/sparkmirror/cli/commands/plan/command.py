@@ -13,10 +13,11 @@ from rich.text import Text
 
 from sparkmirror.cli.arguments import is_url, positive
 from sparkmirror.cli.commands.connectors.input_files import read_file
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.cli.rest_access import add_access_arguments, connected
-from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
+from sparkmirror.client.connect_rest import ConnectRest
 from sparkmirror.config.properties import read_properties
 from sparkmirror.connect.connector_parser import ConnectorParser
 from sparkmirror.connect.worker_file import worker_file
@@ -30,14 +31,10 @@ from sparkmirror.plan.flow_planning import DEFAULT_RATE, plan_flow, plan_source
 from sparkmirror.plan.plan_findings import findings_between
 from sparkmirror.plan.report import Planned
 
-_NOTHING_BLOCKS = 0
-_BLOCKED = 2
-_UNREACHABLE = 3
 _NO_CHANGES = 0
 _ERROR = 1
 _CHANGES = 2
 """With --detailed-exitcode, as Terraform's."""
-_SERVER_ERRORS = 500
 _PROG = "sparkmirror plan"
 _SOURCE_CLASS = "MirrorSourceConnector"
 _STYLES = {"+": "green", "~": "yellow", "-": "red", "✗": "bold red", "!": "yellow"}
@@ -111,26 +108,21 @@ class _DetailedExitCode(argparse._StoreTrueAction):  # noqa: SLF001 - argparse's
 def run(arguments: argparse.Namespace) -> int:
     try:
         planned = _planned(arguments)
-    except (KafkaError, ConnectUnreachableError) as error:
-        code = _fail(error, _UNREACHABLE)
-    except ConnectRefusedError as error:
-        code = _fail(error, _UNREACHABLE if error.status >= _SERVER_ERRORS else _BLOCKED)
     except (SparkmirrorError, OSError) as error:
-        code = _fail(error, _BLOCKED)
-    else:
-        return _exit_code(planned, arguments)
-    return _ERROR if arguments.detailed_exitcode else code
+        _print_error(error)
+        return _ERROR if arguments.detailed_exitcode else CANNOT_TELL
+    return _exit_code(planned, arguments)
 
 
 def _exit_code(planned: Planned, arguments: argparse.Namespace) -> int:
     """Print what was planned, and what could not be."""
     _show(planned, arguments.output, detail=arguments.detail)
     for flow, reason in planned.failed.items():
-        _fail(f"{flow}: {reason}", _UNREACHABLE)
-    code = _UNREACHABLE if planned.failed else _BLOCKED if planned.is_blocked else _NOTHING_BLOCKS
+        _print_error(f"{flow}: {reason}")
+    code = NOT_FINE if planned.is_blocked else CANNOT_TELL if planned.failed else FINE
     if not arguments.detailed_exitcode:
         return code
-    if code != _NOTHING_BLOCKS:
+    if code != FINE:
         return _ERROR
     return _CHANGES if planned.has_changes else _NO_CHANGES
 
@@ -222,6 +214,5 @@ def _plainly(line: str) -> None:
     sys.stdout.write(f"{line}\n")
 
 
-def _fail(reason: object, code: int) -> int:
+def _print_error(reason: object) -> None:
     sys.stderr.write(f"{_PROG}: {printable(str(reason))}\n")
-    return code

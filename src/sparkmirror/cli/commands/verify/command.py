@@ -11,7 +11,7 @@ from rich.console import Console
 
 from sparkmirror.cli.arguments import mirror_file, positive
 from sparkmirror.cli.commands.verify.table import print_table
-from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, INTERRUPTED, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import interrupt_on_signals
@@ -26,8 +26,6 @@ from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan
 from sparkmirror.verify.spark_job import SETTINGS, verification_master, verify_ranges
 from sparkmirror.verify.verdict import FlowVerdict, State, to_json, to_junit
 from sparkmirror.verify.verification_run import Verification, keep_verdict
-
-_INTERRUPTED = 130
 
 _SLOTS = 4
 
@@ -99,7 +97,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _fail(error, CANNOT_TELL)
     except KeyboardInterrupt:
         kept = f"; {arguments.report} holds what is finished" if arguments.report else ""
-        return _fail(f"interrupted{kept}", _INTERRUPTED)
+        return _fail(f"interrupted{kept}", INTERRUPTED)
     match arguments.output:
         case "json":
             sys.stdout.write(to_json(verdicts) + "\n")
