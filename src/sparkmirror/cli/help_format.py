@@ -15,7 +15,7 @@ _CONTINUED_FROM: Final = 16
 _NARROW_MAX: Final = 32
 """A right column that begins further right would be too narrow."""
 _BELOW: Final = 6
-"""How much further than its left column a right column stands that needs a line of its own."""
+"""The indentation, behind that of the left column, of a right column that needs its own line."""
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _COMMENT: Final = "# "
 

@@ -67,7 +67,7 @@ def serve_pages(
 
 
 def serve_metrics(mirror: Shown, metrics: Metrics, at: Address) -> RestServer:
-    """Likewise, `/metrics` and `/health` only."""
+    """Serve `/metrics` and `/health` only."""
     app = metrics_app(metrics.page, lambda: mirror.is_started)
     settings = RestSettings(listeners=(at.listener,))
     return _serve(app, settings, _Served("metrics", "metrics", "--metrics-port"))

@@ -16,7 +16,7 @@ from sparkmirror.settings.configured import ConfiguredFlow
 
 _TIMEOUT_S: Final = 4.0
 _ADDRESS_TIMEOUT_S: Final = 1.0
-"""At least so long for each bootstrap server."""
+"""The shortest time-out of each bootstrap server."""
 _SIGN_OF_LIFE_AFTER_S: Final = 1.0
 
 Ask = Callable[[ConnectionSettings], object]

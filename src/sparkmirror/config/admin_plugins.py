@@ -34,7 +34,7 @@ class AdminPlugins:
     name: str = ""
     kind: type[ForwardingAdmin] | None = None
     properties: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """By the alias of the cluster."""
+    """The admin client's properties, by the alias of the cluster."""
 
     def over(self, delegate: AdminWrites, cluster: str) -> AdminWrites:
         """The writer for the cluster of that alias. Raises PluginError."""

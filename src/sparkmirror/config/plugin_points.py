@@ -67,7 +67,7 @@ class PluginPoint(Generic[T]):
 
     key: str
     group: str
-    """Where packages announce such plug-ins (entry points)."""
+    """The group of entry points in which packages announce such plug-ins."""
     protocol: type
     """The interface of the class."""
     ours: Mapping[str, type[T]]

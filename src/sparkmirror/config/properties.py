@@ -18,7 +18,7 @@ from sparkmirror.files import NamedFile
 HIDDEN: Final = "[hidden]"
 
 FILE_BYTES_MAX: Final = 1024 * 1024
-"""Of a file that a configuration names."""
+"""The largest size of a file that a configuration names."""
 _SENSITIVE = re.compile(
     r"password|passphrase|secret|credential|jaas\.config|access.?key|token$"
     r"|user\.info|keystore\.key$|certificate\.chain$|truststore\.certificates$",

@@ -62,7 +62,7 @@ _PEM_PASSWORDS: Final = {
     "only key password may be specified",
     "ssl.truststore": "SSL trust store password cannot be specified for PEM format.",
 }
-"""As Java refuses them: it is ssl.key.password that decrypts a key."""
+"""Java's refusals: ssl.key.password decrypts a key, not the store's password."""
 _ALGORITHMS: Final = {
     "ssl.keymanager.algorithm": ("SUNX509", "NEWSUNX509", "PKIX"),
     "ssl.trustmanager.algorithm": ("SUNX509", "PKIX"),

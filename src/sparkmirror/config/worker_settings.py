@@ -38,11 +38,11 @@ class WorkerSettings:
     """Whether source connectors write in transactions (KIP-618). `preparing` is the first of the two rounds
     in which the nodes of a Java cluster are restarted: nothing is written in transactions yet."""
     session_timeout_s: float = _SESSION_TIMEOUT_S
-    """How long a node may be silent before the other nodes take over its work."""
+    """The time without a heartbeat after which the other nodes take over a node's work."""
     heartbeat_interval_s: float = _HEARTBEAT_INTERVAL_S
     rebalance_timeout_s: float = 60.0
     session_key_ttl_s: float = 3600.0
-    """How long nodes sign with the same key; 0 means without end."""
+    """The time for which nodes sign with the same key; 0 means without end."""
     topic_tracking: bool = True
     standby_session: bool = True
     """Whether a node starts Spark before it leads, as in dedicated mode."""

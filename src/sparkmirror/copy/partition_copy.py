@@ -204,7 +204,7 @@ class PartitionCopy:
         return 0 if self.cycles is None else self.cycles.records
 
     def _move_past(self, position: int) -> None:
-        """Nothing to copy up to here: move on now, or once what is outstanding before it has arrived."""
+        """Move on to a position before which nothing is left, once outstanding batches have arrived."""
         if self._outstanding:
             self._outstanding[-1] = self._outstanding[-1]._replace(position=position)
         else:

@@ -33,7 +33,7 @@ class ResumeReason(NamedTuple):
     is_stored: bool = False
     """The position was read from its topic, and another attempt may have written a newer one since."""
     is_settled: bool = False
-    """Nothing that this attempt has sent is unanswered: it may go on."""
+    """Everything that this attempt has sent is answered: it may continue."""
     taken: int | None = None
     """Offsets are preserved, and the target has a marker where the record of this offset belongs."""
     renews: bool = False
@@ -60,7 +60,7 @@ class Start(NamedTuple):
     log_start: int = 0
     """The start of the target's log, if offsets are preserved."""
     keeps_all: bool = False
-    """Nothing comes back: the opposite flow is promoted, and what it has written before is copied, too."""
+    """Records of the opposite flow are copied too, since it is promoted: no cycle is possible."""
 
 
 # events. `randomness`, a number in [0, 1), is for the jitter of a retry
@@ -184,7 +184,7 @@ class FetchWorks: ...
 
 @dataclass(frozen=True, slots=True)
 class Drained:
-    """Nothing is outstanding any more."""
+    """Everything that was outstanding is acknowledged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Throttle:
         return self._limits.throttle_s(partition, self._loop.time())
 
     def stop(self) -> None:
-        """Nothing is called any more."""
+        """Make no more calls."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

@@ -81,5 +81,5 @@ class Claim(Enum):
     """The stored state of an ACL on the target that the mirror made, or was about to make."""
 
     INTENDED = "intended"
-    """It was not there; whether it was made then is unknown."""
+    """The ACL was missing; whether it was created then is unknown."""
     MADE = "made"

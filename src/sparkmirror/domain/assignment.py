@@ -17,7 +17,7 @@ class PartitionAssignment(Enum):
     """`partition.assignment`: how partitions are assigned to tasks."""
 
     LOAD = "load"
-    """By measured load; round-robin as long as none is measured."""
+    """Assign by measured load; round-robin as long as none is measured."""
     ROUNDROBIN = "roundrobin"
     """Round-robin, as MM2 does, whatever the load."""
 
@@ -26,7 +26,7 @@ Assignment = tuple[tuple[TopicPartition, ...], ...]
 """The partitions of each task."""
 
 IDLE_BYTES_S = 4096.0
-"""What a partition without data costs its task, as load: a place in fetch sessions, metadata and reports.
+"""The load of a partition without data: its place in fetch sessions, metadata and reports.
 
 A task that copies 300 MB/s checks each of its partitions about once a second, for some 10 µs.
 """
@@ -36,7 +36,7 @@ _UNEVEN = 1.25
 _EVEN = 1.1
 """… and no more of them than bring it down to this: loads change, so that more would be moved in vain."""
 _ROUNDING = 1 - 1e-9
-"""What is gained by less is gained by rounding."""
+"""A smaller gain is an effect of rounding."""
 
 
 def assign(partitions: Iterable[TopicPartition], task_count: int) -> Assignment:

@@ -40,7 +40,7 @@ class OffsetReset(Enum):
     LATEST = "latest"
     NONE = "none"
     TIME = "time"
-    """At the first record since a time: only by `start.at`."""
+    """Begin at the first record since a time; set only by `start.at`."""
 
 
 class StartTime(NamedTuple):
@@ -75,7 +75,7 @@ class ConnectionSettings:
     receive_buffer_bytes: int = -1
     """-1 leaves the size to the operating system, which tunes it to the link; Java's clients fix 64 KiB."""
     network: "Network | None" = field(default=None, compare=False, repr=False)
-    """None for the operating system's sockets and clock."""
+    """Sockets and clock; None for those of the operating system."""
     alias: str = field(default="", compare=False)
     """The cluster's alias, for errors; empty where the configuration has none."""
 
@@ -160,9 +160,9 @@ class ProducerSettings:
     compression: Codec | None = None
     idempotent: bool = True
     followers_wait_max_s: float | None = None
-    """How long a broker may wait for followers before it responds; None for as long as a request may take."""
+    """The longest time that a broker waits for followers; None for as long as a request may take."""
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
-    """How much a batch may hold that is split, because it is too large for the target as a whole."""
+    """The largest decompressed size of a batch that is split because it is too large for the target."""
 
     @property
     def followers_timeout_s(self) -> float:

@@ -18,7 +18,7 @@ class TargetState(Enum):
     RUNNING = "STARTED"
     PAUSED = "PAUSED"
     STOPPED = "STOPPED"
-    """Without tasks, and the only state in which offsets may be changed (KIP-875)."""
+    """The connector has no tasks; only in this state offsets may be changed (KIP-875)."""
 
 
 class State(Enum):
@@ -42,7 +42,7 @@ class Status:
     trace: str | None = None
     """Why it failed."""
     version: str | None = None
-    """Of the connector's class, where it runs (KIP-891)."""
+    """The version of the connector's class, where it runs (KIP-891)."""
 
 
 @dataclass(frozen=True, slots=True)

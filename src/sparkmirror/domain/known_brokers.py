@@ -45,7 +45,7 @@ class KnownBrokers:
         """By bootstrap servers."""
 
     def mean(self, bootstrap_servers: tuple[Address, ...], cluster: "Meant") -> None:
-        """From now on connections are opened to this cluster only."""
+        """Allow connections to this cluster only."""
         self._meant = _with_newest(self._meant, bootstrap_servers, cluster, self._clusters_max)
 
     def meant(self, bootstrap_servers: tuple[Address, ...]) -> "Meant":

@@ -24,7 +24,7 @@ class GroupOptions(NamedTuple):
     """A member that sends nothing for so long is removed."""
     heartbeat_interval_s: float = 3
     rebalance_timeout_s: float = 60
-    """How long a rebalance waits for members that send heartbeats and do not join."""
+    """The time that a rebalance waits for members that send heartbeats and do not join."""
     spreads: bool = False
     """Whether to spread the leaders of groups over the nodes: a node that joins may take over then."""
 
@@ -38,7 +38,7 @@ class Membership:
     member_id: str
     is_leader: bool
     leader_url: str | None
-    """None while no leader is known."""
+    """The leader's URL; None while no leader is known."""
     members: tuple[str, ...]
     """Every node's URL, sorted."""
 

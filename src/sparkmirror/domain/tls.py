@@ -6,7 +6,7 @@ from typing import Final
 from sparkmirror.domain.kept import Kept
 
 VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
-"""What Kafka's clients enable by default, and the only versions that are spoken here."""
+"""The versions that Kafka's clients enable by default; no others are supported."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

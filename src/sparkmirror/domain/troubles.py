@@ -20,7 +20,7 @@ class TroubleWord(StrEnum):
 
     FAILED = "failed"
     BLOCKED = "blocked"
-    """It is selected, and can't be mirrored: its name, or a plug-in."""
+    """A selected topic that can't be mirrored, because of its name or a plug-in."""
     NOT_CREATED = "not created"
     NOT_GROWN = "not grown"
     NOT_READ = "not readable"
@@ -32,10 +32,10 @@ class TroubleWord(StrEnum):
 
 
 class Subject(StrEnum):
-    """What kind of thing a trouble is about."""
+    """The kind of thing that a trouble is about."""
 
     TOPIC = "topic"
-    """Of the source, by its name there."""
+    """A topic of the source, by its name there."""
     GROUP = "group"
     STATE_TOPIC = "internal topic"
     ACTION = "action"
@@ -47,7 +47,7 @@ _SEVERITY: Final = {word: at for at, word in enumerate(TroubleWord)}
 
 
 class Cause(NamedTuple):
-    """What several things may have in common. `reason` and `remedy` are texts with `NAME`."""
+    """A reason that several things may share. `reason` and `remedy` are texts with `NAME`."""
 
     word: TroubleWord
     subject: Subject

@@ -16,7 +16,7 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.settings.configured import ConfiguredCheckpoint
 
 _LOOKS_MAX: Final = 16
-"""For one offset, each in up to 4 MiB of either log."""
+"""The most searches for one offset, each in up to 4 MiB of either log."""
 
 
 def looked_up(

@@ -85,7 +85,7 @@ def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:
 def _refusals(
     connector: ConfiguredCheckpoint, target: Alias, group: GroupId, topics: Collection[str]
 ) -> tuple[str | None, Mapping[str, str]]:
-    """What the target will refuse for want of a right: every offset of the group, and those for topics."""
+    """Return what the target will refuse for want of a right: for the whole group, and by topic."""
     rights = {topic: Need.READ_TOPIC.of(topic) for topic in topics}
     of_group = Need.READ_GROUP.of(group)
     with closing(Cluster(connector.target_admin)) as cluster:

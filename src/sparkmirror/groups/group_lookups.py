@@ -13,7 +13,7 @@ from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.settings.checkpoint import MirrorCheckpointSettings, counterpart
 
 _TIME_LIMIT_S = 5.0
-"""Of an interval, and a quarter of it at most."""
+"""The time for lookups in an interval; at most a quarter of the interval."""
 
 Position = tuple[GroupId, TopicPartition]
 """A group's, by the source's partition."""

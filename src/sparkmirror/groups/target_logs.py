@@ -18,7 +18,7 @@ class TargetLogs:
         self._ids: dict[str, bytes] = {}
 
     def replaced(self, topics: Collection[str]) -> frozenset[str]:
-        """Those of the topics that were deleted and created again since this was asked before."""
+        """Return the topics that were deleted and created again since the last call."""
         listed = {name: topic for name, topic in self._admin.named(topics).items() if not topic.error}
         known = self._ids
         # A topic that is gone keeps its id: its successor has another one.
@@ -28,7 +28,7 @@ class TargetLogs:
         )
 
     def within(self, checkpoints: Sequence[Checkpoint]) -> list[Checkpoint]:
-        """Those that are not behind the end of the log; where that can't be told they stay."""
+        """Leave out checkpoints that are behind the end of their log; those with an unknown end stay."""
         ends = list_offsets(self._settings, {each.topic_partition for each in checkpoints}, LATEST)
 
         def holds(partition: TopicPartition, offset: int) -> bool:

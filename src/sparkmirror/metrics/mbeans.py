@@ -73,7 +73,7 @@ _TOPIC: Final = (
     "replication-latency-ms-max",
     "replication-latency-ms-avg",
 )
-"""Of the partitions of a topic together: pages of many topics have room for what tells most."""
+"""The attributes that remain where a topic's partitions are added up, which keeps large pages small."""
 _CHECKPOINT: Final = tuple(f"checkpoint-latency-ms{suffix}" for suffix in ("", "-min", "-max", "-avg"))
 
 

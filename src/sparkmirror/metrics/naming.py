@@ -32,7 +32,7 @@ class _Known(NamedTuple):
 
 
 _Slot = _Known | Literal[False] | None
-"""None: the attribute has no sample. False: to be asked each time, as its value counts."""
+"""A cached answer. None: no sample. False: rules depend on the value, and are applied each time."""
 
 
 class Naming:

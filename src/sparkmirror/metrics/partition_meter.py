@@ -110,7 +110,7 @@ class Held(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What a look refers to: the report, the counts of earlier tasks, and those when the windows began.
+    """Holds a partition of a snapshot: the report, earlier counts, and those when the windows began.
 
     `last` has the counts before the last records.
     """

@@ -37,9 +37,9 @@ class PartitionReading(NamedTuple):
 
     @classmethod
     def of(cls, look: PartitionLook, task: int, cut_off_s: float | None) -> Self | None:
-        """None for a partition that was not reported yet. `cut_off_s`: since when no report can be read.
+        """Return a partition's values, or None before its first report.
 
-        Records that came since then may not be on the target.
+        No report can be read since `cut_off_s`. Records that came since then may not be on the target.
         """
         report, latencies = look.report, look.latencies
         if report is None:

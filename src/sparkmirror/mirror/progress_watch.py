@@ -30,7 +30,7 @@ _IDLE_SUMMARIES = 120
 _NAMED_MAX = 20
 """The most partitions that one poll names; a cluster that is down has thousands."""
 _READ_BEFORE_S: Final = 0.15
-"""To read what is new takes less, also from a cluster that is far away."""
+"""The time before a request at which reports are read: more than reading takes, even from afar."""
 _APART_MAX_S: Final = 3.0
 _APART_MIN_S: Final = 0.5
 

@@ -119,7 +119,7 @@ class SyncHistory:
         return min((each for each in known if each is not None), default=None)
 
     def _synced_from(self, upstream: int) -> Known | None:
-        """Likewise, by syncs."""
+        """Return the first known pair at or behind this offset, by syncs."""
         slot = next(
             (_known(sync) for sync in reversed(self._slots) if sync.upstream_offset >= upstream), None
         )

@@ -44,8 +44,9 @@ def backlog(
     new: Collection[TopicPartition] = (),
     newer: Mapping[TopicPartition, Position] | None = None,
 ) -> Backlog:
-    """Those that are `new` are copied from their first record, `newer` positions count instead of the stored.
+    """Return what is left to copy.
 
+    Partitions in `new` begin at their first record; `newer` positions replace the stored ones.
     Raises KafkaError when positions can't be read, or no broker responds.
     """
     if not partitions:

@@ -30,7 +30,7 @@ class RenamedTarget(NamedTuple):
 def renamed_targets(
     positions: Mapping[TopicPartition, Position], pairs: Pairs, target: TopicListing
 ) -> Mapping[str, RenamedTarget]:
-    """By source topic; `target` are the topics that are there."""
+    """Return the renamed targets by source topic; `target` has the topics that exist."""
     names = {topic.topic_id: name for name, topic in target.topics.items() if topic.topic_id}
     remote = dict(pairs)
     found: dict[str, RenamedTarget] = {}

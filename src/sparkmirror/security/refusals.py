@@ -14,7 +14,7 @@ from sparkmirror.domain.errors import AuthenticationError
 
 _BACKOFF: Final = Backoff(1.0, 30.0)
 _KEPT_S: Final = 60.0
-"""How long the end of a wait is remembered, so that the next refusal makes the next one longer."""
+"""The time for which the end of a wait is remembered, so that the next refusal waits longer."""
 
 
 class _Refusal(NamedTuple):

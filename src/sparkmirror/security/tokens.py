@@ -18,7 +18,7 @@ from sparkmirror.security.tls_context import ClientContexts
 
 _TIMEOUT_S: Final = 10.0
 _REFRESH_AFTER: Final = 0.8
-"""Of a token's life: as `sasl.login.refresh.window.factor` has it by default."""
+"""The share of a token's life: the default of `sasl.login.refresh.window.factor`."""
 _DEFAULT_LIFE_S: Final = 300.0
 _BYTES_MAX: Final = 1 << 20
 _JWT_BEARER: Final = "urn:ietf:params:oauth:grant-type:jwt-bearer"

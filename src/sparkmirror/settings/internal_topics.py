@@ -69,7 +69,7 @@ def heartbeats_topic(flow: Flow, connector: ConfiguredHeartbeat) -> OwnTopic:
 
 
 def heartbeats_off(flow: Flow) -> str:
-    """What to do where heartbeats can't be written."""
+    """Return what to do if heartbeats can't be written."""
     return f"heartbeats need CREATE and WRITE there, or {flow}.emit.heartbeats.enabled=false"
 
 

@@ -14,7 +14,7 @@ from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.flow_admins import FlowAdmins
 
 Credentials = Mapping[str, Sequence[ScramCredential]]
-"""By user."""
+"""Credentials by user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class AccountPlan:
 
     quotas: tuple[QuotaChange, ...] = ()
     users: tuple[ScramCredential, ...] = ()
-    """To create, or to replace where iterations differ: with a password that plans do not hold."""
+    """Credentials to create, or to replace because iterations differ. Plans don't hold the password."""
     warnings: tuple[str, ...] = ()
 
 

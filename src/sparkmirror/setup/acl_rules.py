@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 
 ANY_NAME: Final = "*"
-"""As the name of a literal pattern: every resource of the type."""
+"""The name of a literal pattern that means every resource of the type."""
 
 _PROBES: Final = ("x", "q.7", "-1_Z")
 """The characters that may follow a prefix in names."""

@@ -34,7 +34,7 @@ class NewPartitions:
     def among(
         self, partitions: Collection[TopicPartition], listing: TopicListing
     ) -> Collection[TopicPartition]:
-        """Those of the partitions that are new; none before the first start."""
+        """Return the partitions that are new; none before the first start."""
         if not self.matter:
             return ()
         seen, now = self._known(), listed(listing)

@@ -28,7 +28,7 @@ Create: TypeAlias = Callable[[Sequence[TopicCreation]], Results]
 Alter: TypeAlias = Callable[[Mapping[str, Sequence[AlterConfigOp]]], Results]
 Configs: TypeAlias = Mapping[str, str]
 RefusedConfigs: TypeAlias = Mapping[str, Mapping[str, KafkaError]]
-"""By topic of the target: each config that is refused, and the answer."""
+"""The refused configs by topic of the target, each with the answer."""
 
 
 def created_without(refused: RefusedConfigs) -> Iterator[tuple[str, str]]:

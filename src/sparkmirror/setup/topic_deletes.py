@@ -29,7 +29,7 @@ class Absence(Enum):
 
     UNKNOWN = "unknown"
     HIDDEN = "hidden"
-    """It may not be described, so whether it exists is unknown."""
+    """The topic may not be described, so whether it exists is unknown."""
     UNCLEAR = "unclear"
 
 

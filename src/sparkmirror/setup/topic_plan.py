@@ -81,7 +81,7 @@ class TopicPlan:
     warnings: tuple[str, ...] = ()
     notes: tuple[TopicNote, ...] = ()
     deletes: tuple[DeleteTopic, ...] = ()
-    """Also those that are not due yet."""
+    """Deletions, including those that are not due yet."""
     held: str | None = None
     """Why nothing is deleted at all, although topics are gone."""
 

@@ -24,7 +24,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.java.folders import cache_folder, locked
 
 FOLDER: Final = "sparkmirror"
-"""Where it is unpacked, in an executor's working directory."""
+"""The folder in an executor's working directory into which the archive is unpacked."""
 LAUNCHER: Final = f"./{FOLDER}/bin/python"
 PYTHON_VARIABLE: Final = "SPARKMIRROR_PYTHON"
 """The interpreter for the launcher; without it, the launcher takes one from the PATH that fits."""
@@ -46,7 +46,7 @@ PACKED: Final = (
     "regex",
     "urllib3",
 )
-"""What tasks import. PySpark itself comes with the cluster's Spark, and pandas is for the driver only."""
+"""The packages that tasks import. PySpark comes with the cluster's Spark; only the driver needs pandas."""
 
 _LEFT_OUT: Final = (
     # Headers, tests and programs; what a virtual environment makes by itself.

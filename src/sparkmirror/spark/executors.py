@@ -17,7 +17,7 @@ from sparkmirror.spark.executor_archive import NO_PYTHON_MESSAGE, binary_suffix,
 _log = logging.getLogger(__name__)
 
 _TIMEOUT_S: Final = 15.0
-"""How long to wait for the first executor. Later ones get tasks later."""
+"""The longest wait for the first executor. Later ones get tasks later."""
 _SETTLED_S: Final = 3.0
 """After this time without a new executor, the cluster seems to grant no more for now."""
 _POLL_S: Final = 0.1

@@ -33,7 +33,7 @@ from sparkmirror.spark.shipping import shipped
 _log = logging.getLogger(__name__)
 
 _ARCHIVE_TIMEOUT_S = 120.0
-"""How long a JVM may take to end when it writes its classes."""
+"""The longest time that a JVM may take to end when it writes its classes."""
 
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _JVM_OPTIONS = "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -45,7 +45,7 @@ _SESSION_DEFAULTS: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""Those that a session has for itself, also in a host's context."""
+"""Settings of a session, which apply in a host's context too."""
 
 _DEFAULTS: Final = {
     **_SESSION_DEFAULTS,

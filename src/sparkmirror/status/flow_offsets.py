@@ -26,7 +26,7 @@ from sparkmirror.storage.progress import PartitionState, ProgressReader
 
 _READ_TIMEOUT_S = 60.0
 _SEARCHED_MAX = 1000
-"""In offsets. Behind the last record with an offset sync there are only markers, if the mirror is done."""
+"""The number of offsets searched. If the mirror is done, only markers follow the last offset sync's record."""
 
 
 class Translation(NamedTuple):

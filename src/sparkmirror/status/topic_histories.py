@@ -26,7 +26,7 @@ _PAUSE_S: Final = 10.0
 """After an error, before the topic is read again."""
 _WAIT_S: Final = 0.1
 _VERIFIED_EVERY_S: Final = 30.0
-"""For metrics, whose age doesn't matter much."""
+"""The interval for metrics, whose age doesn't matter much."""
 
 L = TypeVar("L", EventsLook, MigrationsLook)
 Poll = Callable[[float], Iterable[LogRecord]]

@@ -55,7 +55,7 @@ def fencing_id(owner: str, source: TopicPartition) -> str:
 
 class Stage(Enum):
     CLAIMED = "claimed"
-    """Nothing is written yet."""
+    """The attempt has written nothing yet."""
     OPEN = "open"
     CLOSED = "closed"
     """Everything it sent is acknowledged, and it sends nothing more."""

@@ -28,7 +28,7 @@ _TASK = "task"
 _LOST = "lost"
 _TROUBLES = "troubles"
 _TROUBLES_MAX = 500_000
-"""In characters of names: a record is smaller than a broker's default limit."""
+"""The most characters of names in a record, which stays below a broker's default limit."""
 _ORDER_KEYS = (b'["generation",', b'["limits",', b'["lost",')
 
 
@@ -382,7 +382,7 @@ class ProgressReader:
 
     @property
     def troubles(self) -> Mapping[ConnectorName, Sequence[Trouble]]:
-        """What each connector could not do the last time that it changed; a live view."""
+        """The troubles of each connector at their last change; a live view."""
         return self._troubles
 
     @property

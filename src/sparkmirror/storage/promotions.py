@@ -41,7 +41,7 @@ class Stage(Enum):
     STOPPING = "stopping"
     """The flow is stopped for the topic; this can be undone."""
     SWITCHING = "switching"
-    """Its attempts are being fenced."""
+    """The flow's attempts are being fenced."""
     PROMOTED = "promoted"
     """Applications may write the topic."""
 

@@ -12,7 +12,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.storage.events import Event, EventKind
 
 _PARTITIONS_MAX: Final = 1000
-"""Of an event: with names of 249 characters each it has less than 300 KB."""
+"""The most partitions in an event: with names of 249 characters it has less than 300 KB."""
 
 
 class Verified(NamedTuple):

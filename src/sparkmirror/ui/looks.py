@@ -17,7 +17,7 @@ PAGES: Final = (
     "migrations",
 )
 _TEXT_MAX: Final = 1000
-"""Of a parameter; a topic's name has 249 characters at most."""
+"""The longest value of a parameter; a topic's name has 249 characters at most."""
 _KEYS: Final = ("of", "flow", "name", "matching", "page")
 """The parameters of a look, in the order of its fields."""
 

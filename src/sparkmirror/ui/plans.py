@@ -13,7 +13,7 @@ from sparkmirror.plan.report import Planned, flow_lines, summary
 from sparkmirror.settings.configured import ConfiguredFlow
 
 PlanOf = Callable[[str, str], FlowPlan]
-"""Of a flow by its name `A->B`, or of a connector by its name. Raises SparkmirrorError, ConnectError."""
+"""Returns the plan of a flow `A->B`, or of a connector by its name. Raises SparkmirrorError, ConnectError."""
 
 
 class PlanLines(NamedTuple):

@@ -16,7 +16,7 @@ EVERY_S: Final = 0.9
 """Tasks report once a second: what happens is seen within two."""
 TOGETHER_MAX: Final = 16
 _PAUSE_MAX_S: Final = 0.05
-"""What takes longer waits for another node."""
+"""The longest pause after a part was made, which leaves the event loop to other work."""
 _RETRY_MS: Final = 1000
 
 

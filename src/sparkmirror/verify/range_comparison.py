@@ -72,7 +72,7 @@ class RangeOutcome(NamedTuple):
 
 
 def outcome_of(number: int, plan: RangePlan) -> RangeOutcome:
-    """Blocks."""
+    """Compare a range, and return an error as its outcome. Blocks."""
     try:
         return RangeOutcome(number, verify_range(plan))
     except SparkmirrorError as error:
@@ -80,7 +80,7 @@ def outcome_of(number: int, plan: RangePlan) -> RangeOutcome:
 
 
 def verify_range(plan: RangePlan) -> Comparison:
-    """Blocks. Raises KafkaError and CorruptBatchError."""
+    """Compare a range. Blocks. Raises KafkaError and CorruptBatchError."""
     rules, sides = plan.rules, plan.sides
     if plan.source_span.first >= plan.source_span.end and rules.source_lost_beginning:
         return Comparison(not_comparable=max(plan.lost, plan.size))

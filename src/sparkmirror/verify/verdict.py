@@ -17,7 +17,7 @@ class State(StrEnum):
     EQUAL = "equal"
     DIFFERENT = "different"
     UNREADABLE = "unreadable"
-    """Not all of it could be compared, and nothing of the rest differs."""
+    """A part could not be compared, and the rest has no difference."""
     NOT_BEGUN = "not begun"
     PROMOTED = "promoted"
     """Applications write it on the target, so it is not compared."""

@@ -1,1 +1,1 @@
-"""What a mirror does as one value, for pages, JSON and the terminal: made from `metrics.looks`. Pure."""
+"""Makes one value of what a mirror does, for pages, JSON and the terminal, from `metrics.looks`. Pure."""

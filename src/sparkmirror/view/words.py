@@ -23,7 +23,7 @@ class Word(StrEnum):
 
 
 WORDS: Final = tuple(Word)
-"""By their severity."""
+"""All words by their severity."""
 _SEVERITY: Final = {word: at for at, word in enumerate(Word)}
 
 

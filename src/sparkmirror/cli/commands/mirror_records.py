@@ -37,7 +37,7 @@ class _Dump(NamedTuple):
     alias: tuple[str, str] | None
     """The option that names a cluster, and its help."""
     place: str
-    """Where that topic is, for those who look elsewhere."""
+    """The place of that topic, for the message to users who named another cluster."""
     topic: Callable[[MirrorClient, argparse.Namespace], str]
     parse: Callable[[bytes, bytes], Any]
     json: Callable[[Any], Mapping[str, str | int]]

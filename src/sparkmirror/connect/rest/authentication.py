@@ -49,7 +49,7 @@ class Role(Enum):
 class User(NamedTuple):
     name: str
     role: Role | None
-    """None for a user without any right."""
+    """The role is None for a user without any right."""
 
 
 class Login(NamedTuple):

@@ -72,7 +72,7 @@ class Advertised(NamedTuple):
 class RestSettings:
     listeners: tuple[Listener, ...] = (Listener(HTTP, "", 8083),)
     admin_listeners: tuple[Listener, ...] | None = None
-    """None if `listeners` serve `/admin`; empty if `/admin` is not served."""
+    """The listeners that serve `/admin`: None if `listeners` do, empty if it is not served."""
     advertised: Advertised = field(default_factory=Advertised)
     tls: RestTls | None = None
     """TLS of listeners and of requests to other workers; None without https."""

@@ -200,7 +200,7 @@ class GapFilling:
             self._checking = self._loop.run_in_executor(None, self._starts.check)
 
     def close(self) -> None:
-        """Nothing is sent any more. Markers that are being written are left to their thread."""
+        """Send nothing more. Markers that are being written are left to their thread."""
         self._has_ended = True
         if self._busy.acquire(blocking=False):
             self._markers.close()

@@ -181,7 +181,7 @@ class PreservedStarts:
 
 
 def filler_end(reader: SpanReader, partition: TopicPartition, bounds: Bounds) -> int:
-    """Where the filler ends with which a log starts, `bounds.start` where there is none.
+    """Return where the filler at a log's start ends, `bounds.start` if there is none.
 
     A broker that is killed may come back with an earlier start than it had. Raises KafkaError.
     """

@@ -25,7 +25,7 @@ class Placement(Enum):
     POSTPONED = "postponed"
     """Something is in flight, or the metadata that decides is still to come."""
     FOUND = "found"
-    """It has its leader's connection."""
+    """The connection to the leader is known."""
     RECREATED = "recreated"
     """The topic has another id than the one that the batches are for."""
 

@@ -69,7 +69,7 @@ class QueuePhase(Enum):
     """The phase of a queue: only SENDING sends."""
 
     CLOSED = "closed"
-    """It has no sequence yet, or lost it."""
+    """The queue has no sequence yet, or lost it."""
     SENDING = "sending"
     DRAINING = "draining"
     """A batch failed: the responses to all that are in flight come first."""

@@ -39,7 +39,7 @@ _SPAN_RESPONSE_TIMEOUT_S = 5.0
 
 
 class PartitionReader:
-    """Not thread-safe: one owner."""
+    """Reads batches of the partitions that are asked for. Not thread-safe: one owner."""
 
     def __init__(
         self,

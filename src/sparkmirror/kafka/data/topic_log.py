@@ -41,7 +41,7 @@ _READ_DEADLINE_S = 60.0
 
 
 class TopicWriter:
-    """Not thread-safe: one owner. The connection is made at the first write."""
+    """Writes records to a topic. Not thread-safe: one owner. The first write opens the connection."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings

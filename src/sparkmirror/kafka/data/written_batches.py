@@ -22,7 +22,7 @@ from sparkmirror.kafka.data.partition_reader import PartitionReader
 
 
 class Wanted(NamedTuple):
-    """Whose batches to look for, and from which offset on."""
+    """A producer whose batches are searched for, and the offset to begin at."""
 
     producer: ProducerId
     from_offset: int
@@ -95,7 +95,7 @@ class LogCheckOwner(Protocol):
         """Take the batches that the log holds of what the queue had sent; the error made that unclear."""
 
     def log_check_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
-        """It is retried with back-off."""
+        """The check is retried with back-off."""
 
 
 class LogChecks:

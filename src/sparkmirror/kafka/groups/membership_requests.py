@@ -57,7 +57,7 @@ class MemberIdentity(NamedTuple):
 
 
 class HeldGroup:
-    """How long members of another kind have kept a node out of its group."""
+    """Measures how long members of another kind have kept a node out of its group."""
 
     def __init__(self, options: GroupOptions) -> None:
         self._group_id = options.group_id

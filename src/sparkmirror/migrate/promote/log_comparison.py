@@ -17,18 +17,18 @@ from sparkmirror.batches.records import RawRecord
 
 _KEYS_MAX: Final = 3
 COMPARED_BEFORE: Final = 100
-"""How many offsets before the parting, or the shorter log's end, are compared as well."""
+"""The number of offsets before the parting, or the shorter log's end, that are compared too."""
 
 
 class Kind(Enum):
-    """How a record of the follower, or one that it lacks, stands in its way."""
+    """The kinds of records that keep the follower from following."""
 
     ALONE = "alone"
-    """Only the follower has it."""
+    """A record that only the follower has."""
     OTHER = "other"
-    """The follower has it, and the leading log another one at its offset."""
+    """A record of the follower; the leading log has another one at its offset."""
     PASSED = "passed"
-    """Only the leading log has it, at an offset before the follower's end."""
+    """A record that only the leading log has, at an offset before the follower's end."""
 
 
 class Difference(NamedTuple):
@@ -38,7 +38,7 @@ class Difference(NamedTuple):
 
 
 class Parted(NamedTuple):
-    """Where the logs part, and where the follower ends."""
+    """The offset where the logs part, and the follower's end."""
 
     offset: int
     end: int
@@ -46,7 +46,7 @@ class Parted(NamedTuple):
 
 @dataclass(slots=True)
 class Differences:
-    """Those of a partition, counted. `first` and `last` are offsets, `keys` those of the first records."""
+    """Counts a partition's differences, with their first and last offset and the keys of the first records."""
 
     counts: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     first: int | None = None
@@ -69,7 +69,7 @@ class Differences:
 
     @property
     def own(self) -> int:
-        """How many records of the follower are lost with its log."""
+        """The number of the follower's records that are lost with its log."""
         return self.counts[Kind.ALONE] + self.counts[Kind.OTHER]
 
 
@@ -80,7 +80,7 @@ def first_compared(parted: Parted) -> int:
 def differences(
     follower: Iterable[RawRecord], leading: Iterable[RawRecord], parted: Parted, *, compares_times: bool
 ) -> Iterator[Difference]:
-    """In the order of offsets, which both must have, from `first_compared` to the follower's end.
+    """Yield differences in the order of offsets, from `first_compared` to the follower's end.
 
     Before the parting a record may be missing on either side: retention and compaction remove them.
     """

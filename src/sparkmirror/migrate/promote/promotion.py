@@ -73,7 +73,7 @@ class TopicPromotion:
         stops_at_now: bool = False,
         is_source_gone: bool = False,
     ) -> None:
-        """Without `source`, nothing is requested from the source cluster."""
+        """Prepare a promotion. If `source` is None, nothing is requested from the source cluster."""
         self._is_source_gone = is_source_gone
         self._access = access
         self._wanted = wanted

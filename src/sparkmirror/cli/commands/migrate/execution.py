@@ -25,7 +25,7 @@ from sparkmirror.migrate.steps import Step, StepState, are_done
 from sparkmirror.status.flow_access import FlowAccess
 
 _PLAIN_EVERY_S = 30.0
-"""Where the line that is updated is no terminal's: the wait may last for minutes."""
+"""Printed this often where no terminal shows the line that is updated: the wait may last for minutes."""
 _MARKS = {
     StepState.DONE: "✓",
     StepState.WAITING: "…",
