@@ -244,7 +244,7 @@ def _method(measurement: Measurement) -> str:
 - Quiet partitions: {TRICKLE_RECORDS_PER_S} records per second, each in one of them taken at random. Before,
   each gets one record; "first record in all of them" is when the target has all of those.
 - A hot partition: a mirror with one task (`tasks.max` is 1, alone and beside the quiet partitions) is halted
-  (SIGSTOP) while the partition is filled with batches of "{HOT_WORKLOAD.title}", then goes on; as often as
+  (SIGSTOP) while the partition is filled with batches of "{HOT_WORKLOAD.title}", then continues; as often as
   there are runs. Each quiet partition holds one record. CPU is that of all processes of the mirror from the
   first new record on the target to the last; memory, the peak of its whole life.
 {_groups_method()}

@@ -160,7 +160,7 @@ class Moment(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TranslationRun:
-    """Where groups went on in topics of one kind: records read again by each, records missed by all.
+    """Where groups continued in topics of one kind: records read again by each, records missed by all.
 
     `inside` is the share of their offsets that lie in runs; of those, the most that one read again.
     """

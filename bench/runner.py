@@ -1,4 +1,4 @@
-"""Carries out a plan on a bed. A run that fails becomes a `Failure`; the others go on."""
+"""Carries out a plan on a bed. A run that fails becomes a `Failure`; the others continue."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -113,7 +113,7 @@ class _Failovers:
         return positions
 
     def _read_along(self, lags: Mapping[str, int], seconds: float) -> Mapping[str, Offsets]:
-        """Groups go on, each so far behind the ends; what they have committed last."""
+        """Groups continue, each so far behind the ends; what they have committed last."""
         until = time.monotonic() + seconds
         while True:
             ends = self._source_ends()

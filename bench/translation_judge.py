@@ -23,7 +23,7 @@ EVERY_PARTITION: Sequence[Partition] = tuple(product(TOPICS, range(PARTITIONS)))
 
 
 class Placed(NamedTuple):
-    """A group's offset on the source, and where it goes on on the target; None: at the beginning."""
+    """A group's offset on the source, and where it continues on the target; None: at the beginning."""
 
     group: str
     partition: Partition

@@ -277,7 +277,7 @@ def _latency_run(bed: Bed) -> Callable[[Version, str], Figures]:
 def compare_starts(bed: Bed, versions: Sequence[Version], partitions: int, pairs: int) -> None:
     """A record comes to each partition while nothing runs: until all are copied, after a start.
 
-    Each version's task is stopped in order and killed in turn, and goes on where it was.
+    Each version's task is stopped in order and killed in turn, and continues where it was.
     """
     topics = [f"{DATA_PREFIX}start-{number}" for number in range(_START_TOPICS)]
     for topic in topics:

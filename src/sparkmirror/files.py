@@ -1,4 +1,4 @@
-"""Opens files that a configuration names, whose author may be somebody else.
+"""Opens files that a configuration names, whose author need not be trusted.
 
 Where they must lie below certain folders, every folder on the way is opened from the one above and no link is
 followed, so what was a file when the path was looked up can't be swapped for a link before it is opened.

@@ -238,7 +238,7 @@ def test_what_happens_is_seen_and_what_is_typed_stays(served: Served, browser: B
     served.looks = everything()
 
 
-def test_a_page_says_that_it_is_old_and_goes_on_when_the_mirror_is_back(browser: Browser) -> None:
+def test_a_page_says_that_it_is_old_and_continues_when_the_mirror_is_back(browser: Browser) -> None:
     served = Served()
     served.start()
     page = browser.new_page()
@@ -285,7 +285,7 @@ def test_a_page_follows_whatever_happens_to_its_first_requests(
     page.close()
 
 
-def test_a_browser_that_slept_goes_on_without_a_flood(served: Served, browser: Browser) -> None:
+def test_a_browser_that_slept_continues_without_a_flood(served: Served, browser: Browser) -> None:
     page = browser.new_page()
     page.goto(served.url)
     drawn = page.text_content("#asof")

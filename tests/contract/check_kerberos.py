@@ -176,7 +176,9 @@ def test_the_service_s_name_is_needed(broker: SecuredBroker, folder: Path) -> No
         broker.settings("LOGIN", properties)
 
 
-def test_a_copy_goes_on_beyond_the_lives_of_sessions_and_tickets(broker: SecuredBroker, folder: Path) -> None:
+def test_a_copy_continues_beyond_the_lives_of_sessions_and_tickets(
+    broker: SecuredBroker, folder: Path
+) -> None:
     """Tickets end after 20 s, sessions after 3 s."""
     bench, topic = Bench(broker.cluster, broker.cluster), "kerberos"
     bench.create_state_topics()

@@ -93,7 +93,7 @@ def _filled(
 def _fill_to_the_end(
     cluster: LocalCluster, starts: PreservedStarts, partition: TopicPartition, beginning: Beginning
 ) -> None:
-    """As a task does: it looks where the log ends, and goes on there, until nothing hinders it."""
+    """As a task does: it looks where the log ends, and continues there, until nothing hinders it."""
     outcomes: list[object] = []
 
     def is_done() -> bool:

@@ -63,7 +63,7 @@ def fill(server: MemoryServer, first: int, count: int) -> None:
 def mirroring(
     source: MemoryServer, target: MemoryServer, *accepted: Alias, **more: str
 ) -> Iterator[Callable[[], str | None]]:
-    """Run the flow A->B; what is yielded tells why it needs a person."""
+    """Run the flow A->B; what is yielded tells what an operator must do."""
     properties = {
         **REPLICATION,
         "clusters": "A, B",
@@ -213,7 +213,7 @@ def test_an_idle_copy_that_is_deleted_is_an_incident_with_its_count(
         await_copied(target, (0, 100))
         await_position(target, 99)
         delete(target, COPY)
-        said = "going on into the new one from offset 100 of the source, without what was copied before (100 "
+        said = "continuing in the new one from offset 100 of the source, without what was copied before (100 "
         await_value(lambda: said in events(target), WAIT_S, lambda: events(target))
         fill(source, 100, 5)
         await_copied(target, (100, 5))

@@ -133,7 +133,7 @@ def test_copying_is_steady_at_a_quota(real_bench: Bench, watch: ProgressReports,
 
 
 @pytest.mark.parametrize("side", ["source", "target"])
-def test_copying_goes_on_where_a_quota_for_requests_throttles_them_all(
+def test_copying_continues_where_a_quota_for_requests_throttles_them_all(
     real_bench: Bench, watch: ProgressReports, side: str
 ) -> None:
     topic = f"contract.request-quota.{side}"

@@ -23,7 +23,7 @@ from tests.support.secured_broker import FRONT, SecuredBroker
 MINUTES: Final = 60.0
 
 
-def test_a_copy_goes_on_while_sessions_end(
+def test_a_copy_continues_while_sessions_end(
     secured: SecuredBroker, secured_bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sign_as(monkeypatch)

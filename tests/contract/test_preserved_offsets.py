@@ -319,7 +319,7 @@ def test_a_gap_is_not_filled_by_whoever_is_claimed_over(bench: Bench, topic: str
 
 
 def test_a_gap_that_another_attempt_has_filled_is_looked_at_again(bench: Bench, topic: str) -> None:
-    """Data goes on under the epoch of its marker, then, as in all attempts."""
+    """Data continues under the epoch of its marker, then, as in all attempts."""
     settings, at = connection(bench.target), TopicPartition(remote(topic), 0)
     with closing(ControlMarkers(settings)) as markers, closing(Fencing(settings)) as fencing:
         first = fencing.claim([topic])[topic]
@@ -352,13 +352,13 @@ def test_a_foreign_record_stops_the_partition(bench: Bench, topic: str, watch: P
         append(bench.source, topic, numbered(5, 5))
         report = watch.await_progress(
             topic,
-            lambda report: report.state is PartitionState.FAILED and "somebody else" in str(report.error),
+            lambda report: report.state is PartitionState.FAILED and "another producer" in str(report.error),
         )
         assert report.incidents == {IncidentKind.OFFSET_MISMATCH.value: 1}
         assert "written offset 5" in str(report.error)
-    with running(plan_of(bench, topic)):  # nor does the next attempt go on
+    with running(plan_of(bench, topic)):  # nor does the next attempt continue
         watch.await_progress(
-            topic, lambda report: report.incidents == {} and "somebody else" in str(report.error)
+            topic, lambda report: report.incidents == {} and "another producer" in str(report.error)
         )
 
 
@@ -560,7 +560,7 @@ def test_a_log_start_that_can_not_be_moved_yet_is_due_at_once(bench: Bench, topi
     assert list_offsets(ConsumerSettings(target), [partition], EARLIEST) == {partition: 4}
 
 
-def test_a_beginning_goes_on_where_it_was_interrupted(bench: Bench, topic: str) -> None:
+def test_a_beginning_continues_where_it_was_interrupted(bench: Bench, topic: str) -> None:
     """And what retention removes from the source meanwhile is filled, too."""
     append(bench.source, topic, numbered(30))
     delete_records(bench.source, topic, 10)

@@ -1,4 +1,4 @@
-"""Beginnings that the target refuses: in a form that it takes, or said, and the rest of the flow goes on."""
+"""A beginning that the target refuses is sent in another form, or is an error; other topics continue."""
 
 from contextlib import closing
 from dataclasses import replace
@@ -23,7 +23,7 @@ def test_a_beginning_adapts_to_a_broker_that_limits_the_records_of_a_batch(memor
 
 @pytest.mark.memory
 def test_a_broker_that_refuses_empty_records_is_said_with_topic_cost_and_setting(memory_bench: Bench) -> None:
-    """And the rest of the flow goes on."""
+    """And the rest of the flow continues."""
     plan, target = limited(memory_bench, "preserved.no-records", records_max=500)
     error = PreservedStarts.of(plan).fill({target: Beginning(77, 0, 100_000_000)})[target]
     assert str(error) == (

@@ -39,7 +39,7 @@ def recreate_source(bench: Bench, topic: str) -> None:
 
 
 def recreate_target(bench: Bench, topic: str) -> None:
-    """With more records than before, of somebody else."""
+    """With more records than before, of another producer."""
     delete_topic(bench.target, remote(topic))
     create_topic(bench.target.bootstrap_servers, remote(topic))
     append(bench.target, remote(topic), NEW)

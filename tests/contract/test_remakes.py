@@ -227,7 +227,7 @@ def test_a_mirrored_topic_gets_its_sources_offsets_and_so_do_its_groups(
     assert not read_migrations(access.positions, SOURCE, owner_of(POSITIONS, CONNECTOR)).remakes
 
 
-def test_an_interrupted_run_goes_on_with_what_it_remembers(
+def test_an_interrupted_run_continues_with_what_it_remembers(
     bench: Bench, topic: str, access: FlowAccess, groups: Groups
 ) -> None:
     mirror(bench, topic)
@@ -279,7 +279,7 @@ def test_what_only_the_target_has_is_lost_only_if_the_user_says_so(
         )
 
 
-def test_a_partition_that_somebody_else_has_stopped_is_recreated(
+def test_a_partition_that_another_producer_has_stopped_is_recreated(
     bench: Bench, topic: str, access: FlowAccess, groups: Groups
 ) -> None:
     with running(plan_of(bench, topic, preserves=True)):
@@ -345,7 +345,7 @@ def test_a_flow_that_preserves_nothing_deletes_nothing(bench: Bench, topic: str,
     assert len(both(bench, topic)[1]) == 7
 
 
-def test_a_flow_that_goes_on_as_before_is_told(bench: Bench, topic: str, access: FlowAccess) -> None:
+def test_a_flow_that_continues_as_before_is_told(bench: Bench, topic: str, access: FlowAccess) -> None:
     """As where the mirror was not restarted with the file: it copies what comes next only."""
     mirror(bench, topic)
     with running(plan_of(bench, topic, preserves=False)):

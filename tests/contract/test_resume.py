@@ -211,7 +211,7 @@ def test_fenced_task_continues_where_its_successor_was(
         report = watch.await_progress(topic, lambda report: "has claimed it" in (report.error or ""))
         assert report.state is PartitionState.RETRYING
         bench.await_copied(topic, numbered(11))
-    assert_goes_on_behind_the_successor(bench, topic, known)
+    assert_continues_behind_the_successor(bench, topic, known)
 
 
 Event = Callable[[CopyLoop, TopicPartition], None]
@@ -241,10 +241,10 @@ def test_fenced_task_does_not_resume_for_another_reason(
         bench.await_copied(topic, numbered(11))
         report = watch.await_progress(topic, lambda report: report.position == 10)
     assert (report.lost, report.notice) == (0, None)
-    assert_goes_on_behind_the_successor(bench, topic, known)
+    assert_continues_behind_the_successor(bench, topic, known)
 
 
-def assert_goes_on_behind_the_successor(bench: Bench, topic: str, known: Position) -> None:
+def assert_continues_behind_the_successor(bench: Bench, topic: str, known: Position) -> None:
     """The coordinator knows nothing of the successor's epoch, so the task claims a second one."""
     after = state_of(stored(bench, topic)).producer
     assert after == state_of(known).producer.next_epoch().next_epoch()

@@ -289,7 +289,7 @@ def refused(cluster: Cluster, user: str) -> bool:
     return False
 
 
-def test_a_blocking_client_goes_on_when_a_refused_renewal_is_mended(
+def test_a_blocking_client_continues_when_a_refused_renewal_is_mended(
     secured: SecuredBroker, tmp_path: Path
 ) -> None:
     user, secrets = "renewed", tmp_path / "secrets"
@@ -353,7 +353,7 @@ def test_a_new_password_on_disk_is_used_without_a_restart(
         known_brokers(secured, login("SCRAM-SHA-512", user, "first"), "SHORT")
 
 
-def test_a_copy_goes_on_without_a_gap_while_sessions_end(
+def test_a_copy_continues_without_a_gap_while_sessions_end(
     secured: SecuredBroker, secured_bench: Bench
 ) -> None:
     """With fetches that wait and produce requests in flight; nothing is lost, nothing twice.

@@ -49,7 +49,7 @@ def stores(secured: SecuredBroker, tmp_path_factory: pytest.TempPathFactory) -> 
     encrypted = client.key_pem(KEY_PASSWORD) + client.certificate_pem()
     return {
         "PEM files": secured.known,
-        "PEM in the settings": {  # in one line each, as in a file where a line goes on behind a backslash
+        "PEM in the settings": {  # in one line each, as in a file where a line continues behind a backslash
             "ssl.truststore.type": "PEM",
             "ssl.truststore.certificates": secured.authority.certificate_pem().replace("\n", " "),
             "ssl.keystore.type": "PEM",

@@ -48,7 +48,7 @@ class Fault:
     inject: Callable[[DrillTestbed, random.Random], AbstractContextManager[None]]
 
     def goes_with(self, other: "Fault") -> bool:
-        """Whether both can go on side by side without one waiting for the other's end."""
+        """Whether both can continue side by side without one waiting for the other's end."""
         needs = {self.need, other.need}
         return self.area is not other.area and needs != {Need.WRITES, Need.ENDS} and Need.ALONE not in needs
 

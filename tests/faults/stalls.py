@@ -45,7 +45,7 @@ class EndOffsets:
                 if found >= 0:  # librdkafka reports a leader that did not respond so, without an error
                     ends[partition.partition] = found
         if len(ends) < len(asked):
-            # librdkafka would go on asking the broker that led the others before.
+            # librdkafka would continue asking the broker that led the others before.
             self._admin = self._new_admin()
         return ends
 

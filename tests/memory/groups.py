@@ -122,7 +122,7 @@ class Group:
         self._complete_join()
 
     def touch(self, member: Member) -> None:
-        """The session goes on for its time-out; who waits for others does not lose it."""
+        """The session continues for its time-out; who waits for others does not lose it."""
         if member.expiry is not None:
             member.expiry.cancel()
         member.expiry = self._cluster.scheduler.call_later(

@@ -90,7 +90,7 @@ class RunningTask:
         self._events.set_exception_handler(lambda *_: None)  # called when what never ended is collected
 
     def freeze(self) -> None:
-        """As SIGSTOP: what is on its way to it waits for `thaw`, and its timers go on."""
+        """As SIGSTOP: what is on its way to it waits for `thaw`, and its timers continue."""
         for executor in self._executors:
             executor.freeze()
 

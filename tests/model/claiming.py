@@ -85,7 +85,7 @@ def _may_add(world: World, state: State, task: Task) -> bool:
 def _may_fence(world: World, state: State, task: Task) -> bool:
     """A marker does not reach attempts of another producer id: those are waited for.
 
-    The model knows them. A real attempt waits for 30 s, and one that is frozen for longer may go on.
+    The model knows them. A real attempt waits for 30 s, and one that is frozen for longer may continue.
     """
     live = (other.writer for other in state.tasks if RECORD <= other.phase <= COPY)
     sent = (request.batch.writer for request in state.network)
@@ -128,7 +128,7 @@ def record_claim(world: World, state: State, slot: int) -> State:
 
 @step("T{0} reads the attempts")
 def read_records(world: World, state: State, slot: int) -> State:
-    """It fences those that may write. With none of them, and none that is newer, it goes on."""
+    """It fences those that may write. With none of them, and none that is newer, it continues."""
     task = state.tasks[slot - 1]
     leader = task.leader if task.settled else state.target.leader
     task = task._replace(known=state.records, leader=leader)

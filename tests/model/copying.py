@@ -186,7 +186,7 @@ def skip_lost(world: World, state: State, slot: int) -> State:
 
 
 def _moved(world: World, state: State, slot: int, end: End, incidents: tuple[Incident, ...]) -> State:
-    """It goes on in place. That is stored before anything is sent, and recorded with the next batch."""
+    """It continues in place. That is stored before anything is sent, and recorded with the next batch."""
     task = state.tasks[slot - 1]
     position = task.acknowledged._replace(offset=end.offset, epoch=end.epoch)
     follows = task.ends[-1].after(end.records) == end
@@ -237,7 +237,7 @@ def be_refused(world: World, state: State, slot: int) -> State:
 
 @step("T{0} sends again what is not answered")
 def resend(world: World, state: State, slot: int, is_under_way: int) -> State:
-    """What the log holds is acknowledged. The rest goes on a new connection.
+    """What the log holds is acknowledged. The rest is sent on a new connection.
 
     What is on its way on the old one may arrive before, between or after.
     """

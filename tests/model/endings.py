@@ -1,4 +1,4 @@
-"""The end of every exploration: one task goes on without faults until it has copied everything."""
+"""The end of every exploration: one task continues without faults until it has copied everything."""
 
 import random
 from typing import Final
@@ -7,7 +7,7 @@ from tests.model.state import DEAD, DONE, IDLE, PAUSED, Faults, State, Task
 from tests.model.world import CONNECTIONS
 
 STEPS_TO_END_MAX: Final = 400
-ALONE: Final = "no more faults; T{} goes on alone"
+ALONE: Final = "no more faults; T{} continues alone"
 FRESH: Final = "no more faults; T{} begins, all others are dead"
 
 
@@ -17,7 +17,7 @@ def occurred(allowed: Faults, state: State) -> Faults:
 
 
 def calmed(state: State, rng: random.Random) -> tuple[str, State]:
-    """The newest task goes on, or a fresh one takes over."""
+    """The newest task continues, or a fresh one takes over."""
     slot = sum(task.phase != IDLE for task in state.tasks)
     is_over = not slot or state.tasks[slot - 1].phase in (DONE, DEAD)
     if is_over or rng.random() < 0.5:

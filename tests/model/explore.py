@@ -99,7 +99,7 @@ def _drawn(protocol: CopyProtocol, state: State, rng: random.Random, fault_rate:
 
 
 def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: random.Random) -> Found | None:
-    """A task goes on alone, its steps and those of network and coordinator in any order."""
+    """A task continues alone, its steps and those of network and coordinator in any order."""
     allowed = occurred(allowed, state)
     text, state = calmed(state, rng)
     trace: list[Move | str] = [text]

@@ -42,7 +42,7 @@ class Rules(NamedTuple):
     records_acknowledged: bool = True
     """With its ends an attempt records how many of its records are acknowledged, and up to which offset."""
     stores_starts: bool = True
-    """Where an attempt starts, or goes on after an incident, is stored before anything is sent."""
+    """Where an attempt starts, or continues after an incident, is stored before anything is sent."""
     attempts_decide: bool = True
     """The stored position counts only if it is of the newest attempt."""
     reads_position_late: bool = True

@@ -194,7 +194,7 @@ class Task(NamedTuple):
     is_due: bool = False
     """Whether its ends must be recorded with the next batch, or in a mutant after that."""
     must_store: bool = False
-    """Whether it goes on behind an incident that is not stored yet."""
+    """Whether it continues behind an incident that is not stored yet."""
     leader: int = 0
     connection: int = 0
     doubted: int = NOTHING

@@ -28,7 +28,7 @@ CONNECTIONS: int = 50
 
 
 def environment_moves(state: State) -> list[Move]:
-    """What goes on without a fault."""
+    """What continues without a fault."""
     coordinator, target = state.coordinator, state.target
     moves: list[Move] = []
     if coordinator.status == ENDING:

@@ -296,7 +296,7 @@ class QuietFiles(http.server.SimpleHTTPRequestHandler):
 
 
 def test_a_stream_ends_with_its_login(users: dict[str, str], issuer: dict[str, str], tmp_path: Path) -> None:
-    """Whether a token expires or a user is removed; the others go on."""
+    """Whether a token expires or a user is removed; the others continue."""
     worker = users | issuer | {"rest.oauthbearer.clock.skew.seconds": "0"}
     with (
         serving(MemoryHerder(), rest(worker), view=any_view()) as url,
@@ -335,7 +335,7 @@ def until_its_end(stream: urllib3.BaseHTTPResponse) -> bytes:
     until, received = time.monotonic() + ENDS_WITHIN_S, b""
     for line in stream:
         received += line
-        assert time.monotonic() < until, "the stream goes on"
+        assert time.monotonic() < until, "the stream continues"
     return received
 
 

@@ -133,7 +133,7 @@ def events(url: str, path: str) -> Generator[tuple[str, str], None, None]:
         connection.close()
 
 
-def test_a_stream_goes_on_longer_than_a_response_may_take(follower: str) -> None:
+def test_a_stream_continues_longer_than_a_response_may_take(follower: str) -> None:
     stream = events(follower, f"/ui/live/group?{FLOW}&name=behind")
     name, html = next(stream)
     assert (name, "<h1>Group <bdi>behind</bdi></h1>" in html) == ("", True)
@@ -177,7 +177,7 @@ def test_without_a_leader_pages_say_so() -> None:
         stream.close()
 
 
-def test_a_stream_goes_on_with_a_new_leader() -> None:
+def test_a_stream_continues_with_a_new_leader() -> None:
     herder = MemoryHerder(leads=False)
 
     def looks() -> list[ConnectorLook]:

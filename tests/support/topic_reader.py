@@ -155,7 +155,7 @@ def await_leaders(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
     }
     deadline = time.monotonic() + ANSWER_TIMEOUT_S
     while True:
-        # A new client each time: librdkafka goes on believing what a broker that knew no such topic said.
+        # A new client each time: librdkafka continues believing what a broker that knew no such topic said.
         admin = AdminClient({"bootstrap.servers": bootstrap_servers, "log_level": 0})
         try:
             for future in admin.list_offsets(wanted, request_timeout=ANSWER_TIMEOUT_S).values():

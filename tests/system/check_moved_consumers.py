@@ -81,7 +81,7 @@ class _Reader(SimpleDataSourceStreamReader):
 
 
 class Query:
-    """Appends the values of new records to a folder; its checkpoint says where it goes on."""
+    """Appends the values of new records to a folder; its checkpoint says where it continues."""
 
     def __init__(self, spark: SparkSession, folder: Path) -> None:
         self._spark = spark

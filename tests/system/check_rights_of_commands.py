@@ -101,7 +101,7 @@ def moved(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Moved]:
         append(source, TOPIC, numbered(50))
         append(
             target, TOPIC, numbered(1)
-        )  # of somebody else: offsets are not preserved before it is recreated
+        )  # of another producer: offsets are not preserved before it is recreated
         commit(source, GROUP, TOPIC, {0: 20})
         allow(sides, flows_rights())
         with running_mirror(folder / "mirror", properties(sides)) as mirror:

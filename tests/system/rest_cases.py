@@ -74,7 +74,7 @@ def _without_tasks(content: Any) -> Any:
 
 
 def _without_versions(content: Any) -> Any:
-    """Leave out the versions, which Java doesn't know while a restart before this one goes on."""
+    """Leave out the versions, which Java doesn't know while a restart before this one lasts."""
     match content:
         case {"connector": connector, "tasks": tasks}:
             instances = [dict(each, version=None) for each in (connector, *tasks)]

@@ -7,7 +7,7 @@ from sparkmirror.view.words import Word
 
 FINE: Final = 0
 NOT_FINE: Final = 1
-"""Somebody has to act, or it is not so yet: a partition that fails, a mirror that is behind."""
+"""An operator has to act, or the condition does not hold yet: a partition fails, a mirror is behind."""
 CANNOT_TELL: Final = 2
 """Wrong usage, a file that can't be used, a cluster or URL that can't be read, a lag that is not known."""
 INTERRUPTED: Final = 130

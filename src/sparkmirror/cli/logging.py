@@ -56,7 +56,7 @@ def configure_logging(log_format: LogFormat, stream: TextIO | None = None, *, le
 
 
 def _is_wanted(record: logging.LogRecord) -> bool:
-    """Whether a line may be written, whatever level somebody sets over `/admin/loggers`."""
+    """Whether a line may be written, whatever level is set by `/admin/loggers`."""
     if record.levelno < logging.INFO and record.name.partition(".")[0] in _INDISCREET_LIBRARIES:
         return False
     # Py4J logs to the root logger, with a stack trace, when the JVM is gone; our loggers have names.

@@ -76,8 +76,8 @@ OWN_SOURCE: Final = Definition(
             "on.cluster.change",
             Type.STRING,
             "stop",
-            "What to do when another cluster, by its id, answers at an alias's address: stop until a person "
-            "says which is meant, or continue with it as at a first start.",
+            "What to do when another cluster, by its id, answers at an alias's address: stop until you "
+            "say which is meant, or continue with it as at a first start.",
             validator=OneOf(("stop", "continue")),
         ),
         Option(
@@ -168,7 +168,7 @@ OWN_SOURCE: Final = Definition(
             "offsets.on.mismatch",
             Type.STRING,
             "stop",
-            "What to do where the target's log can't get its source's offsets, because somebody else "
+            "What to do where the target's log can't get its source's offsets, because another producer "
             "has written to it or it lost records: stop the partition, or continue it with translated "
             "offsets until the target topic is recreated.",
             validator=OneOf(("stop", "continue-translated")),

@@ -189,7 +189,7 @@ def read_text(path: Path) -> str:
 
 
 def read_regular_file(path: Path | NamedFile) -> bytes:
-    """Read a file that somebody else may have named. Raises ConfigError for a device and above 1 MiB."""
+    """Read a file that may be named by another user. Raises ConfigError for a device and above 1 MiB."""
     named = path if isinstance(path, NamedFile) else NamedFile(str(path))
     try:
         return named.read(FILE_BYTES_MAX)

@@ -31,7 +31,7 @@ class Strategies(NamedTuple):
             return self.gaps.writes(copy, start)
         if start.attempt is not None:
             return self.attempts.writes(copy, start)
-        if copy.goes_on:
+        if copy.continues:
             return copy.writes
         return PlainWrites(copy.plan.source, copy.plan.target, self.delivery, self.state.note_sync)
 

@@ -113,8 +113,8 @@ class PartitionCopy:
         return instructions
 
     @property
-    def goes_on(self) -> bool:
-        """Whether its recorded attempt can go on: nothing that it sent is unanswered."""
+    def continues(self) -> bool:
+        """Whether its recorded attempt can continue: nothing that it sent is unanswered."""
         return self.is_recorded and self.is_settled
 
     def begin(self, start: Start, writes: WriteStrategy) -> None:
@@ -122,7 +122,7 @@ class PartitionCopy:
         assert not self._outstanding
         if start.attempt is not None:
             self.is_recorded, self.written, self.last_entry = True, 0, start.marker
-        elif start.claimed is not None or not self.goes_on:
+        elif start.claimed is not None or not self.continues:
             self.is_recorded = False
         if start.attempt is None and self._has_lost_last_entry(start):
             self.last_entry = None
@@ -262,8 +262,8 @@ class PartitionCopy:
         position = self.known_position
         if reason.skipped is not None:
             position = position._replace(offset=reason.skipped.last)
-        goes_on = position.producer is not None and not self.preserves_offsets
-        return reason._replace(position=position, is_settled=self.is_settled and goes_on)
+        continues = position.producer is not None and not self.preserves_offsets
+        return reason._replace(position=position, is_settled=self.is_settled and continues)
 
     @property
     def taken(self) -> int:

@@ -37,7 +37,7 @@ class ResumeReason(NamedTuple):
     taken: int | None = None
     """Offsets are preserved, and the target has a marker where the record of this offset belongs."""
     renews: bool = False
-    """The attempt must not go on: its producer epoch is old, and another one is claimed."""
+    """The attempt must not continue: its producer epoch is old, and another one is claimed."""
 
 
 class Start(NamedTuple):
@@ -52,7 +52,7 @@ class Start(NamedTuple):
     logs: LogIdentity = UNKNOWN_LOGS
     run: Run | None = None
     attempt: Attempt | None = None
-    """The attempt that begins here; None where the one before goes on, or none is recorded."""
+    """The attempt that begins here; None where the one before continues, or none is recorded."""
     marker: int | None = None
     """The target offset of the attempt's marker, if it needed one and that may be read."""
     claimed: ProducerId | None = None
@@ -255,7 +255,7 @@ class TransactionLost:
 
 @dataclass(frozen=True, slots=True)
 class TransactionFailed:
-    """Transactions can't go on now; they are retried."""
+    """Transactions can't continue now; they are retried."""
 
     error: SparkmirrorError
 

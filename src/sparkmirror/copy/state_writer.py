@@ -163,7 +163,7 @@ class StateWriter:
                 self._sync_queue.acknowledged(source, Run(first, first, same.stop - first))
 
     def end_same_offsets(self, copy: PartitionCopy) -> None:
-        """The partition goes on with other offsets: what is to be known of those before is written."""
+        """The partition continues with other offsets: what is to be known of those before is written."""
         self._note_same_offsets([copy])
         source = copy.plan.source
         run = self._sync_queue.run_of(source)
@@ -174,7 +174,7 @@ class StateWriter:
 
     def resume_after(self, partition: TopicPartition, run: Run | None) -> None:
         """Note that the partition resumes, behind the records of this run if it is known."""
-        self._sync_queue.go_on_from(partition, run)
+        self._sync_queue.continue_from(partition, run)
 
     def collect(
         self, copies: Collection[PartitionCopy], now: float, load: TaskLoad | None = None

@@ -37,7 +37,7 @@ class WriteStrategy:
         raise AssertionError(f"offset {batch.offsets[0]} is written before the partition has started")
 
     def taken(self) -> Event | None:
-        """Note that a response was taken as far as possible. Return what keeps it from going on."""
+        """Note that a response was taken as far as possible. Return what keeps it from continuing."""
         return None
 
     def acknowledged(self, batch: OutgoingBatch, base_offset: int) -> Event | None:  # noqa: ARG002

@@ -1,6 +1,6 @@
 """Defines the incidents that a mirror meets in topics, and the configured reaction to each.
 
-Options that Java MM2 does not have: it goes on without a word, or stops without one.
+Options that Java MM2 does not have: it continues without a word, or stops without one.
 """
 
 from enum import Enum
@@ -24,7 +24,7 @@ class OnTopicRecreated(Enum):
     """`on.topic.recreated`: a topic of that name has another topic id (KIP-516) than before."""
 
     RECORD = "record"
-    """Say it, go on: with a new source topic's first record; into a new target topic with the next record."""
+    """Report it and continue: at a new source's first record, or with the next record in a new target."""
     FAIL = "fail"
     """Stop the partition until a user acts."""
     RESTART = "restart"
@@ -35,7 +35,7 @@ class OnClusterChange(Enum):
     """`on.cluster.change`: another cluster answers at an alias's address than before."""
 
     STOP = "stop"
-    """Write nothing there until a person says which cluster is meant."""
+    """Write nothing there until an operator says which cluster is meant."""
     CONTINUE = "continue"
     """Mirror the cluster that answers as at a first start, with state of its own."""
 
@@ -55,7 +55,7 @@ class OnBadBatch(Enum):
     FAIL = "fail"
     """Stop the partition, and try again now and then: the cause may be gone."""
     SKIP = "skip"
-    """Leave a dead-letter record that names it, and go on behind it."""
+    """Leave a dead-letter record that names it, and continue behind it."""
 
 
 class OnLoop(Enum):
@@ -106,7 +106,7 @@ class IncidentKind(Enum):
     OFFSET_MISMATCH = "offset-mismatch"
     """Offsets are preserved, and the target has a record at another offset than the source: stopped."""
     OFFSETS_TRANSLATED = "offsets-translated"
-    """Offsets can't be preserved any more: the partition goes on with others."""
+    """Offsets can't be preserved any more: the partition continues with others."""
     OFFSET_GAP = "offset-gap"
     """Offsets are preserved, and a gap takes long to fill; reported with counts."""
     BATCH_SKIPPED = "batch-skipped"
@@ -179,7 +179,7 @@ def target_recreated(position: int) -> Incident:
     without = f", without what was copied before ({position} records at most)" if position else ""
     return Incident(
         IncidentKind.TARGET_RECREATED,
-        "the target topic was deleted and created again; going on into the new one from offset "
+        "the target topic was deleted and created again; continuing in the new one from offset "
         f"{position} of the source{without}",
         position,
     )
@@ -189,7 +189,7 @@ def target_renamed(before: str, now: str, position: int) -> Incident:
     return Incident(
         IncidentKind.TARGET_RECREATED,
         f"records went to {before} before the naming of topics was changed, which keeps what it has and gets "
-        f"nothing more; going on into {now} from offset {position} of the source",
+        f"nothing more; continuing in {now} from offset {position} of the source",
     )
 
 
@@ -229,8 +229,8 @@ def unfenced(reason: object) -> Incident:
 def offset_mismatch(target: object, seen: int, expected: int) -> Incident:
     return Incident(
         IncidentKind.OFFSET_MISMATCH,
-        f"a record of offset {expected} is at offset {seen} of {target}: somebody else writes to it, or it "
-        "was truncated or created again (offsets.on.mismatch says what follows)",
+        f"a record of offset {expected} is at offset {seen} of {target}: another producer writes to it, or "
+        "it was truncated or created again (offsets.on.mismatch says what follows)",
     )
 
 

@@ -52,7 +52,7 @@ class Preserving(NamedTuple):
         return self.on_gap is OnGap.STOP and gap_s > self.fill_timeout_s
 
     @property
-    def goes_on_translated(self) -> bool:
+    def continues_translated(self) -> bool:
         """Whether a mismatch stops no partition."""
         return self.on_mismatch is OnMismatch.CONTINUE_TRANSLATED
 

@@ -163,7 +163,7 @@ _OF_CONNECTORS: tuple[tuple[str, str, Callable[[SourceReading], int]], ...] = (
     ("sparkmirror_retries_total", "How often a partition started to retry.", lambda it: it.retries),
     (
         "sparkmirror_failures_total",
-        "How often a partition failed and needs an operator.",
+        "How often a partition failed with an error that requires action.",
         lambda it: it.failures,
     ),
     ("sparkmirror_stalls_total", "How often a partition stalled without an error.", lambda it: it.stalls),

@@ -58,7 +58,7 @@ class ConnectorRun(Protocol):
         ...
 
     def failures(self) -> Mapping[int, str]:
-        """The tasks that need an operator, with the error of each."""
+        """The tasks whose error requires action, with that error."""
         ...
 
     def trouble(self) -> str | None:
@@ -75,7 +75,7 @@ class ConnectorRun(Protocol):
         ...
 
     def note(self, text: str) -> None:
-        """Add to its events that somebody asked for something; nothing where it has no events."""
+        """Add to its events that a user asked for something; nothing where it has no events."""
         ...
 
     def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
@@ -102,7 +102,7 @@ class SourceRun:
         slots_of: Callable[[Session], int],
         accepted: Collection[Alias] = (),
     ) -> None:
-        """`accepted` are the clusters that a person has said to be meant, whatever they were before."""
+        """`accepted` are the clusters that an operator has accepted, whatever they were before."""
         self._of = on.flow, connector.name
         self.slots = connector.settings.tasks_max
         self._events = EventLog(on.flow, connector.name, on.worker_client)

@@ -36,7 +36,7 @@ class MirrorMaker:
     ) -> None:
         """`shared`: processes with the same file share the flows; else all but one stand by.
 
-        `accepted` are the clusters that a person has said to be meant, whatever they were before.
+        `accepted` are the clusters that an operator has accepted, whatever they were before.
         """
         self._accepted = accepted
         self._flows = flows
@@ -79,7 +79,7 @@ class MirrorMaker:
             each_second()
 
     def _begin_again(self) -> None:
-        """Begin the flows anew of which a cluster was replaced, where `on.cluster.change` is continue."""
+        """Restart flows of which a cluster was replaced, where `on.cluster.change` is continue."""
         asking = [run for run in self._runs.values() if run.continues_with_another]
         changed = {alias for run in asking for alias in run.changed}
         again = [flow for flow in self._runs if changed & set(flow)]

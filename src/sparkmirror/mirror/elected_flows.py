@@ -29,7 +29,7 @@ from sparkmirror.periodic.flow_log import LogOnce, flow_log
 from sparkmirror.settings.configured import ConfiguredFlow
 
 _HELD_BY_OTHERS: Final = frozenset({INCONSISTENT_GROUP_PROTOCOL, GROUP_MAX_SIZE_REACHED})
-"""Refusals that mean that somebody else runs the flow."""
+"""Refusals that mean that another program runs the flow."""
 UNREACHED_S: Final = 2.0
 """The time after which a flow runs although its group can't be reached."""
 _USUAL_NAME: Final = "MirrorSourceConnector"
@@ -79,7 +79,7 @@ class ElectedFlows:
         return [flow.of for flow in self._flows if not flow.is_decided]
 
     def begin_again(self, flows: Collection[Flow]) -> None:
-        """Run these anew, whose runs have ended."""
+        """Run these flows again, whose runs have ended."""
         for flow in self._flows:
             if flow.of.flow in flows:
                 flow.run = None  # the next check starts another one

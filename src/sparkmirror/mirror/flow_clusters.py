@@ -35,7 +35,7 @@ class FlowClusters:
         accepted: Collection[Alias] = (),
         note: Note = no_note,
     ) -> None:
-        """`accepted` are the clusters that a person has said to be meant, whatever they were before."""
+        """`accepted` are the clusters that an operator has accepted, whatever they were before."""
         self._on = on
         self._connector = connector
         self._accepted = accepted
@@ -89,7 +89,7 @@ class FlowClusters:
         self._remembered = self._ids
 
     def release(self) -> None:
-        """Allow other clusters again, before a run that asks anew."""
+        """Allow other clusters again, before the next run asks which they are."""
         for settings, _ in self._sides(ClusterIds("", "")):
             _hold(settings, ANY)
 

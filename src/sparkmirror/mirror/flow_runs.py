@@ -25,7 +25,7 @@ class FlowRun:
         slots_of: Callable[[Session], int],
         accepted: Collection[Alias] = (),
     ) -> None:
-        """`accepted` are the clusters that a person has said to be meant, whatever they were before."""
+        """`accepted` are the clusters that an operator has accepted, whatever they were before."""
         self._shown = flow.shown
         self._settings = None if flow.source is None else flow.source.settings
         self._source = (
@@ -69,12 +69,12 @@ class FlowRun:
 
     @property
     def continues_with_another(self) -> bool:
-        """Whether a cluster has changed, and the flow is to begin anew with the one that answers."""
+        """Whether a cluster has changed, and the flow is to restart with the one that answers."""
         reactions = None if self._settings is None else self._settings.copying.reactions
         return bool(self.changed and reactions and reactions.on_cluster_change is OnClusterChange.CONTINUE)
 
     def release(self) -> None:
-        """Let the next run find out anew which clusters there are."""
+        """Let the next run ask again which clusters these are."""
         if self._source is not None:
             self._source.clusters.release()
 

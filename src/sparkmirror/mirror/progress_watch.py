@@ -36,22 +36,22 @@ _APART_MIN_S: Final = 0.5
 
 
 class LookRhythm:
-    """Foresees the next look of somebody who looks regularly, so that reports are read right before it.
+    """Foresees the next request of a client that asks regularly, so that reports are read right before it.
 
-    Times are of any one clock, in seconds. One thread looks, another one reads.
+    Times are of any one clock, in seconds. One thread notes requests, another one reads.
     """
 
     def __init__(self) -> None:
         self._looks: tuple[float, float] | None = None
 
     def note(self, now: float) -> None:
-        """Somebody looks. Two looks at the same thing in one moment are one."""
+        """Note a request. Two requests of one moment count as one."""
         last = self._looks[1] if self._looks else float("-inf")
         if now - last >= _APART_MIN_S:
             self._looks = last, now
 
     def read_in_s(self, now: float) -> float | None:
-        """When to read next, None while nobody looks regularly."""
+        """When to read next, None while no client asks regularly."""
         if self._looks is None:
             return None
         before, last = self._looks

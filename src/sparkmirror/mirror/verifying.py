@@ -1,4 +1,4 @@
-"""Compares both clusters of a running flow when somebody asks for it, one comparison at a time."""
+"""Compares both clusters of a running flow on request, one comparison at a time."""
 
 import logging
 import threading

@@ -52,7 +52,7 @@ class Run:
         """The difference to add to an offset of the source."""
         return self.first_downstream - self.first_upstream
 
-    def goes_on_with(self, later: "Run") -> bool:
+    def continues_with(self, later: "Run") -> bool:
         """Whether both are one, with nothing between and nothing in common."""
         return (
             later.first_upstream == self.last_upstream + 1

@@ -106,7 +106,7 @@ class OffsetSyncQueue:
         self._delayed: dict[TopicPartition, OffsetSync] = {}
         self._runs: dict[TopicPartition, Run] = {}
 
-    def go_on_from(self, source: TopicPartition, run: Run | None) -> None:
+    def continue_from(self, source: TopicPartition, run: Run | None) -> None:
         """Set the run of the task's last attempt, which the next batch may continue; None drops it."""
         self._runs.pop(source, None)
         if run is not None:
@@ -124,7 +124,7 @@ class OffsetSyncQueue:
     def acknowledged(self, source: TopicPartition, run: Run) -> None:
         """Take an acknowledged run; costs the same however long it is."""
         before = self._runs.get(source)
-        self._runs[source] = before.and_then(run) if before and before.goes_on_with(run) else run
+        self._runs[source] = before.and_then(run) if before and before.continues_with(run) else run
         state = self._states.get(source)
         if state is None:
             state = self._states[source] = OffsetSyncState(self._offset_lag_max)

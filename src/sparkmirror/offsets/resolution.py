@@ -45,7 +45,7 @@ def resolve(
     for run in _matches(gap, source, target):
         if not runs and not _agrees(gap.after, run):
             break
-        if runs and runs[-1].goes_on_with(run):
+        if runs and runs[-1].continues_with(run):
             run = runs.pop().and_then(run)  # noqa: PLW2901
         runs.append(run)
         if run.last_upstream >= upstream:

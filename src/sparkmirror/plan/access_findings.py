@@ -159,7 +159,7 @@ def _at_target(survey: FlowSurvey, remote: str) -> Iterator[Need]:
     if remote not in survey.target_topics:
         yield Need.CREATE_TOPIC
     yield Need.WRITE_TOPIC
-    yield Need.READ_TOPIC  # after a crash, to go on behind what is there
+    yield Need.READ_TOPIC  # after a crash, to continue behind what is there
     yield Need.DESCRIBE_TOPIC_CONFIGS
     if survey.settings.sync_topic_configs_interval_s is not None:
         yield Need.ALTER_TOPIC_CONFIGS

@@ -260,8 +260,8 @@ class _Planning:
         known = NewPartitions(self._on, self._connector)
         known.predecessor = predecessor(newer)
         new = known.among(partitions, self._admins.source.listing())
-        goes_on = self._settings.copying.reactions.on_newer_position is OnNewerPosition.CONTINUE
-        positions = {at: each.position for at, each in newer.items()} if goes_on else {}
+        continues = self._settings.copying.reactions.on_newer_position is OnNewerPosition.CONTINUE
+        positions = {at: each.position for at, each in newer.items()} if continues else {}
         return backlog(self._on, self._connector, partitions, new, positions)
 
     def _newer(self, topics: Topics) -> Mapping[TopicPartition, Newer]:

@@ -59,7 +59,7 @@ def _share(reader: SpanReader, partition: TopicPartition, span: range) -> float:
             end = min(batch.header.last_offset + 1, part.stop)
             if not batch.header.attributes & CONTROL:
                 records += batch.header.record_count
-        # Behind the last batch that was read it goes on like this, or nothing is left there.
+        # Behind the last batch that was read it continues like this, or nothing is left there.
         seen = max(end - part.start, 1)
         holes += len(part) * max(0, seen - records) / seen
     return holes / len(span)

@@ -103,7 +103,7 @@ def newer_text(newer: Mapping[TopicPartition, Newer], reaction: OnNewerPosition)
     further = f"{owners} has copied {topics} since, {count:,} offsets further than this connector"
     if reaction is OnNewerPosition.CONTINUE:
         return f"{further}, which continues there", "set on.newer.position to repeat to copy them again"
-    return f"{further}: they come a second time", "set on.newer.position to continue to go on behind them"
+    return f"{further}: they come a second time", "set on.newer.position to continue to continue behind them"
 
 
 def _newer(places: Mapping[str, _Place], own: str, logs: LogIdentity) -> Newer | None:

@@ -29,7 +29,7 @@ _CPU_S_PER_OFFSET: Final = 1.5e-7
 def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
     """Describe what happens to the offsets of each topic."""
     preserves = preserves_offsets(survey.settings)
-    goes_on = survey.settings.copying.preserving.goes_on_translated
+    continues = survey.settings.copying.preserving.continues_translated
     translated = Counter(partition.topic for partition in survey.translated)
     shifted = Counter(partition.topic for partition in survey.shifted)
     for topic, remote in survey.mirrored:
@@ -47,7 +47,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
         elif shifted[topic]:
             yield Finding(
                 PRESERVED,
-                Severity.WARNS if goes_on else Severity.BLOCKS,
+                Severity.WARNS if continues else Severity.BLOCKS,
                 topic,
                 f"it is copied with other offsets already, in {counted(shifted[topic], 'partition')}",
                 f"sparkmirror offsets preserve recreates {remote} with the source's offsets",
@@ -56,7 +56,7 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             yield _running(survey, topic)
             yield from _gap(survey, topic)
             yield from _holes(survey, topic)
-        elif remote in survey.filled and goes_on:
+        elif remote in survey.filled and continues:
             text = f"its offsets will be translated, not preserved: {remote} holds records already"
             yield Finding(PRESERVED, Severity.WARNS, topic, text, f"delete {remote}, if nobody needs it")
         elif remote in survey.filled:

@@ -50,7 +50,10 @@ def renamed_text(renamed: Mapping[str, RenamedTarget], reaction: OnTopicRecreate
         f"{some_of(sorted(renamed))} was mirrored to {before}, which keeps what it has and gets nothing more"
     )
     if reaction is OnTopicRecreated.RESTART:
-        return f"{was}; {now} gets all that the source has", "set the naming back to go on with the old one"
+        return (
+            f"{was}; {now} gets all that the source has",
+            "set the naming back to continue with the old one",
+        )
     if reaction is OnTopicRecreated.FAIL:
         return f"{was}; {now} gets nothing while on.topic.recreated is fail", _REMEDY
     return f"{was}; {now} begins at the stored position, and lacks what is before it", _REMEDY

@@ -114,6 +114,6 @@ def preserves_offsets(settings: MirrorSourceSettings) -> Callable[[str], bool]:
 
 def stops_behind_others(settings: MirrorSourceSettings) -> Callable[[str], bool]:
     """Whether nothing of a source topic is copied behind what others have written to its copy."""
-    if settings.copying.preserving.goes_on_translated:
+    if settings.copying.preserving.continues_translated:
         return lambda _: False
     return preserves_offsets(settings)

@@ -50,7 +50,7 @@ class ClusterWatch:
         self._outage: Lasting | None = None
         self._error: str | None = None
         self.changed: str | None = None
-        """Why a person is needed: another cluster answers than the one that is meant."""
+        """Why an operator must act: another cluster answers than the one that is meant."""
         self.is_up: bool | None = None
         """Whether a broker answered the last request, and a login was accepted; None before the first."""
         self.thread = PeriodicThread(f"watch of {self.cluster}", self._log, self._jobs, client.close)

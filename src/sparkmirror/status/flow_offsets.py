@@ -26,7 +26,7 @@ from sparkmirror.storage.progress import PartitionState, ProgressReader
 
 _READ_TIMEOUT_S = 60.0
 _SEARCHED_MAX = 1000
-"""The number of offsets searched. If the mirror is done, only markers follow the last offset sync's record."""
+"""The number of offsets searched. Once all is copied, only markers follow the last offset sync's record."""
 
 
 class Translation(NamedTuple):

@@ -1,4 +1,4 @@
-"""Reads a flow's events and migrations from their topics, each on a thread, while somebody looks at them."""
+"""Reads a flow's events and migrations from their topics, each on a thread, while they are asked for."""
 
 import time
 from abc import ABC, abstractmethod

@@ -34,7 +34,7 @@ class EventKind(Enum):
     CONFIGURED = "configured"
     """The settings that it starts with, or that change while it runs."""
     ACTION = "action"
-    """Somebody asked for it; the text says who."""
+    """A user asked for it; the text says who."""
     VERIFIED = "verified"
     """Both clusters were compared; the details have the partitions."""
     DROPPED = "dropped"

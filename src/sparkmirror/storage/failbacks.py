@@ -1,8 +1,8 @@
 """Defines failbacks: records in the migrations topic, `mm2-migrations.<source>.internal` on the target.
 
-Behind a promotion the opposite flow may go on where both logs part. Its record says what its target holds by
-then: that counts as its own beginning. It ends the promotion of that flow, if it has one from before. See
-docs/decisions/0008.
+After a promotion the opposite flow may continue where both logs part. Its record says what its target holds
+by then, which counts as copied by the flow. It ends an earlier promotion of that flow. See
+docs/decisions/0008-fail-back.md.
 """
 
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ _KIND: Final = "failback"
 class Failback(NamedTuple):
     """Records the failback of one topic, named as on the flow's source.
 
-    `answers` is the time of the opposite flow's promotion behind which this flow goes on. `logs` are the
+    `answers` is the time of the opposite flow's promotion behind which this flow continues. `logs` are the
     topics on both sides at that time; the target's id is empty where it is recreated. `beginnings` are the
     offsets of partitions before which the target's log was written by others, or by this flow before its
     `ended` promotion. `deleted_id` is the topic on the target that had other records, and is deleted.

@@ -64,7 +64,7 @@ class Ensured(NamedTuple):
 
 
 class Unfit(NamedTuple):
-    """An own topic that somebody created otherwise than needed, and the command for it."""
+    """An internal topic with other settings than needed, and the command that corrects it."""
 
     topic: OwnTopic
     why: str
@@ -147,7 +147,7 @@ class OwnTopics:
             self._is_denied = any(isinstance(error, AuthorizationError) for error in results.values())
             before = self._present
             self._note_results(missing, refused, admin)
-            # What can't be written is looked at again: somebody may have run the command.
+            # A topic that can't be written is checked again: the command may have been run.
             seen = frozenset[str]() if self._unwritable else before
             new = [topic for topic in topics if topic.name in self._present - seen]
             if new:
@@ -195,7 +195,7 @@ def missing_topics(admin: Admin, topics: Sequence[OwnTopic]) -> Sequence[OwnTopi
 
 
 def _created(missing: Sequence[OwnTopic], writes: AdminWrites) -> Mapping[str, KafkaError | None]:
-    """Return None for those that are there now, whoever has created them."""
+    """Return None for those that exist now."""
     results = _create([topic.creation for topic in missing], writes)
     few = [
         replace(topic.creation, replication_factor=_BROKERS_DEFAULT)

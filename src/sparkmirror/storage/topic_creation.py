@@ -1,4 +1,4 @@
-"""Creates the internal topics of a Connect worker, and checks those that somebody else has created."""
+"""Creates the internal topics of a Connect worker, and checks those that exist already."""
 
 import logging
 from collections.abc import Iterable

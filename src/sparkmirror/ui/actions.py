@@ -36,7 +36,7 @@ ACTIONS: Final = {
     it.name: it
     for it in (
         Action("pause", stops=True, tells="It stops copying and keeps its tasks until it is resumed."),
-        Action("resume", stops=False, tells="It goes on where it was."),
+        Action("resume", stops=False, tells="It continues where it was."),
         Action("stop", stops=True, tells="It stops copying and gives its tasks up until it is resumed."),
         Action("verify", stops=False, tells=_VERIFY),
         Action("restart", stops=False, tells="It and all its tasks start again where they are."),

@@ -1,4 +1,4 @@
-"""Makes the view about once a second, and only while somebody looks; all who look get the same one."""
+"""Makes the view about once a second, and only while it is asked for; all requests get the same one."""
 
 import threading
 import time

@@ -1,4 +1,4 @@
-"""Sends parts of pages again while somebody looks, as server-sent events.
+"""Sends parts of pages again while clients are connected, as server-sent events.
 
 About once a second the parts of all that is looked at are made, one for all who look at the same thing, and
 sent where they have changed. A client that is slow gets the newest part when it can take one: there is no
@@ -89,7 +89,7 @@ class Streams(Generic[W]):
             self._rounds = None
 
     async def _run(self) -> None:
-        """A round each `every_s`; what somebody begins to look at in between is made at once."""
+        """Make all parts each `every_s`, and at once those that a client begins to read in between."""
         loop = asyncio.get_running_loop()
         due_at = loop.time()
         while True:
@@ -134,7 +134,7 @@ class _Shown:
             self._changed = event(part.html)
         self._part = part
         self._pulse = event(part.trouble, "trouble") if part.trouble else event(part.at, "alive")
-        # All who wait wake once; whoever is still sending sees later whether there is a newer one.
+        # All clients that wait wake once; one that is still sending checks later for a newer part.
         ended, self._round = self._round, asyncio.Event()
         ended.set()
 

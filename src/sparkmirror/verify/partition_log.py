@@ -41,7 +41,7 @@ class Mirrored(NamedTuple):
 
 
 class PartitionLog:
-    """Reads one partition's records. Not thread-safe: one owner. `side` is the cluster's alias, for errors."""
+    """Reads one partition's records. Not thread-safe: one owner. `side`: the cluster's alias, for errors."""
 
     def __init__(
         self,

@@ -21,7 +21,7 @@ from sparkmirror.storage.progress import PartitionState
 from sparkmirror.view.words import Word
 
 CURRENT_S: Final = 5.0
-"""Records that came later than that ago are on their way: whoever is so close has caught up."""
+"""Records younger than this are on their way: a partition that lacks no others has caught up."""
 
 
 class Situation(NamedTuple):

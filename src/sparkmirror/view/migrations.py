@@ -22,7 +22,7 @@ class MigratedPartition(NamedTuple):
     """A partition of the target for a group, of the source otherwise.
 
     `offset` is where the group was set, where both logs part, before which the target's log counts as the
-    flow's own, or up to where it is copied before groups go on. `other` is where the group was before, or
+    flow's own, or up to where it is copied before groups continue. `other` is where the group was before, or
     where the source ended at the parting; None where there is none, or nobody looked.
     """
 

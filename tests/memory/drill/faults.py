@@ -14,7 +14,7 @@ from tests.memory.network import Fate
 from tests.memory.stage import REMOTE, TOPIC, Stage
 
 FOLLOWERS_BEHIND_S: Final = 30.0
-"""`replica.lag.time.max.ms`: brokers go on without followers that are slower."""
+"""`replica.lag.time.max.ms`: brokers continue without followers that are slower."""
 
 FAULTS_MAX: Final = 8
 

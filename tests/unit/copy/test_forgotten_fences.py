@@ -167,7 +167,7 @@ def test_a_marker_in_the_place_of_the_last_record_does_not_hide_its_loss(partiti
 
 
 def test_a_loss_shows_behind_an_incident_of_the_source(partition: OnePartition) -> None:
-    """Where an attempt goes on behind records that expired, it still knows where the target should end."""
+    """Where an attempt continues behind records that expired, it still knows where the target should end."""
     task = partition.start()
     partition.write_batches(0, 20)
     partition.run_until_stored(19)

@@ -57,7 +57,7 @@ def test_what_an_attempt_wrote_below_its_own_beginning_is_not_copied_twice(parti
 
 
 def test_what_fills_the_place_of_acknowledged_records_is_not_copied_twice(partition: OnePartition) -> None:
-    """The attempt that wrote them goes on there, and dies before that is acknowledged."""
+    """The attempt that wrote them continues there, and dies before that is acknowledged."""
     first = partition.start()
     partition.write(range(10))
     partition.run_until_stored(9)

@@ -206,7 +206,7 @@ def test_the_sources_own_id_behind_the_targets_address_is_never_written_to(
     assert all(not log.end for _, log in behind.logs())
 
 
-def test_the_same_cluster_at_its_address_goes_on(source: MemoryServer, target: MemoryServer) -> None:
+def test_the_same_cluster_at_its_address_continues(source: MemoryServer, target: MemoryServer) -> None:
     flow = flow_between(source, target)
     create_state(target, flow)
     begun(flow)

@@ -42,7 +42,7 @@ def batch_of_a_dead_attempt_arrives_late(rules: Rules) -> Script:
 
 
 def source_is_truncated_while_nobody_copies(rules: Rules) -> Script:
-    """An unclean election, and the new leader goes on past the offset where copying stopped."""
+    """An unclean election, and the new leader continues past the offset where copying stopped."""
     script = Script(rules, Faults(crash=1, cut=1, append=3), records=3)
     script.resume(1)
     script.copy(1)
@@ -53,7 +53,7 @@ def source_is_truncated_while_nobody_copies(rules: Rules) -> Script:
 
 
 def target_comes_back_empty(rules: Rules) -> Script:
-    """While copying goes on."""
+    """While copying continues."""
     script = Script(rules, Faults(truncate=1), records=3)
     script.resume(1)
     script.copy(1, 2)

@@ -57,14 +57,14 @@ def test_a_topic_that_is_not_empty(survey: FlowSurvey) -> None:
 
 
 def test_a_topic_that_somebody_else_writes(survey: FlowSurvey) -> None:
-    why = "offsets can't be preserved: source.orders-1: somebody else (producer id 7) has written offset 5"
+    why = "offsets can't be preserved: source.orders-1: another producer (producer id 7) has written offset 5"
     stopped = {TopicPartition("orders", 1): why, TopicPartition("others", 0): "it is full"}
     found = only(replace(survey, begun={"orders"}, stopped=stopped))
     assert found.severity is Severity.WARNS
     assert found.text == f"its offsets are preserved, but 1 partition stopped: {why}"
 
 
-def test_what_goes_on_with_other_offsets(survey: FlowSurvey) -> None:
+def test_what_continues_with_other_offsets(survey: FlowSurvey) -> None:
     preserving = Preserving(on_mismatch=OnMismatch.CONTINUE_TRANSLATED)
     copying = replace(survey.settings.copying, preserving=preserving)
     going_on = replace(survey, settings=replace(survey.settings, copying=copying), filled={"source.orders"})

@@ -260,7 +260,7 @@ def test_a_plug_in_or_a_bad_name_spoils_its_topic_only(settings: MirrorSourceSet
         (("orders-eu", "orders-us"), []),
     ],
 )
-def test_of_topics_with_one_remote_name_the_one_that_was_there_first_goes_on(
+def test_of_topics_with_one_remote_name_the_one_that_was_there_first_continues(
     settings: MirrorSourceSettings, begun: tuple[str, ...], mirrored: list[str]
 ) -> None:
     selection = Selection(merging(settings), lambda among: set(begun) & set(among))

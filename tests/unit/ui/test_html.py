@@ -164,7 +164,7 @@ def test_migrations_have_their_stage_and_offsets(view: MirrorView) -> None:
     assert "a.orders-1 at 5, without an offset before" in text
     assert "and 4 partitions more" in text
     assert "failback of a topic" in text
-    assert "partition 0 up to 800, before groups go on" in text
+    assert "partition 0 up to 800, before groups continue" in text
     assert "parted" not in Parsed(part(view, Look("migrations", FLOW, matching="billing"))).text
 
 

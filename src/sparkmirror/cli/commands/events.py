@@ -26,7 +26,7 @@ _POLL_S: Final = 0.5
 _HELP: Final = """\
 Prints what happened to each flow in the last 7 days: starts and stops, with
 which settings and on which leader, partitions that failed, retried, stalled and
-recovered, incidents, clusters that did not answer, what somebody asked for.
+recovered, incidents, clusters that did not answer, what users asked for.
 Times are UTC. The mirror writes it to mm2-events.SOURCE.internal on the target;
 it may be running or not.
 

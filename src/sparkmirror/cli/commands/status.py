@@ -30,7 +30,7 @@ Of a CLUSTER, a name that is no file: the states of the connectors mm2-cpc-CLUST
 mm2-msc-CLUSTER on a Connect worker, as mm2.sh prints them.
 
 states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
-  action required  it does not run, or partitions fail until somebody acts; the error says what to do
+  action required  it does not run, or partitions fail until an operator acts; the error says what to do
   stalled          there is lag and no error, and no progress for a minute (of Java's mirror: three)
   unknown          the lag of a partition can't be told, and why
   retrying         partitions fail, and may recover by themselves

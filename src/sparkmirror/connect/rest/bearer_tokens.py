@@ -81,7 +81,7 @@ def fetcher(url: str, option: str, tls: TlsSettings | None) -> Callable[[], Keys
     if parts.scheme.lower() == "file" and parts.netloc in ("", "localhost"):
         return lambda: _keys(read_regular_file(Path(unquote(parts.path))), option)
     if parts.scheme.lower() != "https" or not parts.hostname:
-        # Whoever can change an answer underway would choose the keys.
+        # A man in the middle who changes an answer would choose the keys.
         raise ConfigError(option, None, "must begin with https:// or file:/")  # it may be kept elsewhere
     contexts = ClientContexts()
     if tls is not None:

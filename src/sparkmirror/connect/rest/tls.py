@@ -41,7 +41,7 @@ def rest_tls(worker: Properties, prefix: str) -> RestTls:
 class ServerContext(ssl.SSLContext):
     """A listener's context: each connection is made with the stores and passwords of the last `renew`.
 
-    The connections before go on as they are.
+    The connections before continue as they are.
     """
 
     def __new__(cls, _settings: RestTls) -> Self:

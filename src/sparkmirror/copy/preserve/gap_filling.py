@@ -2,7 +2,7 @@
 
 The strategy of partitions whose offsets are preserved. Where the next record is beyond
 the end, all before it is acknowledged first; then control markers fill up, in the background, for all
-partitions that wait at the time; then what is held goes on. Also where the source ends with a gap.
+partitions that wait at the time; then what is held continues. Also where the source ends with a gap.
 """
 
 import asyncio
@@ -128,7 +128,7 @@ class GapWrites(WriteStrategy):
         self.held.drop()
         self.end = self.copy.written_end
 
-    def go_on(self, end: int) -> None:
+    def continue_at(self, end: int) -> None:
         """Continue behind the markers, which have no sequence."""
         copy = self.copy
         assert copy.producer is not None
@@ -290,7 +290,7 @@ class GapFilling:
         source = writes.copy.plan.source
         match result:
             case int():
-                writes.go_on(result)
+                writes.continue_at(result)
             case WrongEndError():
                 incident = offset_mismatch(gap.partition, result.seen, result.expected)
                 self._report(source, OffsetMismatch(incident))

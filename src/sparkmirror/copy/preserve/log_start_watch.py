@@ -1,7 +1,7 @@
 """Sees that no filler comes back: a broker that was killed may restore an earlier start of a log.
 
 Brokers store where logs start only now and then. So the starts of targets whose offsets are preserved are
-looked at regularly, whoever leads them, and moved again where they went back.
+checked regularly, on each leader, and moved again where they went back.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""Finds where partitions go on whose offsets are preserved: where the target's log ends.
+"""Finds where partitions continue whose offsets are preserved: where the target's log ends.
 
 The claim comes first: from then on attempts before can't fill gaps, and what they had open is in the log.
 See docs/decisions/0006.
@@ -54,7 +54,7 @@ _log = logging.getLogger(__name__)
 _REMEDY: Final = (
     "Delete the target topic, and it is recreated with the source's offsets (sparkmirror offsets preserve "
     "does it, and keeps groups at their places); or leave it out of "
-    "offsets.preserve.topics; or let it go on with other offsets: offsets.on.mismatch=continue-translated"
+    "offsets.preserve.topics; or let it continue with other offsets: offsets.on.mismatch=continue-translated"
 )
 
 
@@ -147,7 +147,7 @@ class PreservedEnds:
 
     @property
     def _translates(self) -> bool:
-        return self.plan.settings.preserving.goes_on_translated
+        return self.plan.settings.preserving.continues_translated
 
     def _migrations(self) -> Migrations:
         """Read the migrations' records, after the claims.

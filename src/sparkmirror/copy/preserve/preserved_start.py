@@ -1,6 +1,6 @@
 """Brings fresh logs to the offset where their source begins: filler, then DeleteRecords.
 
-All partitions are filled side by side, a batch each at a time. A log that is filled in part goes on where it
+Partitions are filled side by side, a batch each at a time. A log that is filled in part continues where it
 ends, and not before its followers have what its leader has. Two attempts that fill one log write the same
 numbers, and the broker keeps one of each, as long as it knows the producer: filler is as old as can be, so a
 leader forgets it when it looks for expired producers.
@@ -123,7 +123,7 @@ class PreservedStarts:
     def _fill_on(
         self, cluster: Cluster, due: Mapping[TopicPartition, _Filling]
     ) -> Mapping[TopicPartition, SparkmirrorError]:
-        """Write a batch to each; the errors of those that can't go on now."""
+        """Write a batch to each; the errors of those that can't continue now."""
         batches = {partition: _next_batch(filling) for partition, filling in due.items()}
         written = produce_batches(
             cluster, self.producer, {partition: batch.data for partition, batch in batches.items()}
@@ -136,7 +136,7 @@ class PreservedStarts:
                     filling.at += count
                 else:
                     text = (
-                        f"{partition} ends at {result}, expected is {filling.at}: somebody else writes to it"
+                        f"{partition} ends at {result} instead of {filling.at}: another producer writes to it"
                     )
                     errors[partition] = KafkaError(text)
             elif not _adapts(filling, count, result):

@@ -1,6 +1,6 @@
-"""Reads from the end of a target's log how a partition whose offsets are preserved goes on.
+"""Reads from the end of a target's log how a partition whose offsets are preserved continues.
 
-Data goes on under the epoch of the last batch of the partition's producer id, behind its sequence; where
+Data continues under the epoch of the last batch of the partition's producer id, behind its sequence; where
 markers of a later epoch follow it, under theirs, from 0. So every attempt gives a record the same number.
 Behind data of another mirror, which was judged before, it begins under the claimed epoch: what an attempt
 before it still has under way is for offsets that the other one has filled.
@@ -31,9 +31,9 @@ class Bounds(NamedTuple):
 
 
 class Tail(NamedTuple):
-    """`state` is how data goes on at the end of the log.
+    """`state` is how data continues at the end of the log.
 
-    `foreign` is the first batch of somebody else that was found, `last` the last one of ours with records;
+    `foreign` is the first batch found of another producer, `last` the last one of ours with records;
     both None for none. `is_filler` says that the log holds no record but filler, `is_own` that any batch of
     ours is there.
     """

@@ -49,7 +49,7 @@ def mismatch(known: Known, tail: Tail) -> str | None:
     what: str | None = None
     if tail.foreign is not None:
         what = (
-            f"somebody else (producer id {tail.foreign.producer_id}) has written offset "
+            f"another producer (producer id {tail.foreign.producer_id}) has written offset "
             f"{tail.foreign.base_offset}"
         )
     elif target.end > source.end:
@@ -65,7 +65,7 @@ def mismatch(known: Known, tail: Tail) -> str | None:
     elif reason.position is None and not tail.is_own and target.end > max(source.start, found.accepted):
         what = (
             f"it ends at {target.end} with nothing of this flow, and its source begins at {source.start} "
-            "(sparkmirror failback lets the opposite of a promoted flow go on)"
+            "(sparkmirror failback lets the opposite of a promoted flow continue)"
         )
     elif reason.taken is not None and reason.taken < target.end:
         what = (
@@ -108,7 +108,7 @@ def _is_recreated(reason: ResumeReason, found: Found) -> bool:
 
 
 def is_unasked(reason: ResumeReason, found: Found) -> bool:
-    """Whether the topic was recreated by somebody else than the commands that do so."""
+    """Whether the topic was recreated other than by the commands that do so."""
     position = reason.position
     return (
         position is not None

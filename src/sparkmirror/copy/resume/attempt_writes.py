@@ -77,7 +77,7 @@ class AttemptWrites(WriteStrategy):
         self.ends.go_to(self.copy.taken, self.copy.fetch_position, self.copy.logs.source_epoch)
 
     def started(self) -> None:
-        """Begin the attempt, or go on with it elsewhere: in another target log it begins earlier."""
+        """Begin the attempt, or continue with it elsewhere: in another target log it begins earlier."""
         if not self.has_begun:
             self.has_begun = True
             return

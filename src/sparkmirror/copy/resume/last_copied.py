@@ -171,7 +171,7 @@ def last_copied(
 
 
 def _is_dense(found: _Found, known: KnownEnd) -> bool:
-    """Whether it has more records than offsets: it went on in the place of records that were lost."""
+    """Whether it has more records than offsets: it continued in the place of records that were lost."""
     return found.target_offset - known.target_offset < found.end.records - known.end.records
 
 

@@ -244,7 +244,7 @@ class Resumption:
         logs: Mapping[TopicPartition, LogIdentity],
         begun: Mapping[TopicPartition, ProducerState],
     ) -> dict[TopicPartition, Start | SparkmirrorError]:
-        """`begun` has the states of attempts that are claimed, or go on.
+        """`begun` has the states of attempts that are claimed, or continue.
 
         The others share a new producer id, which is requested only if it is needed.
         """
@@ -325,7 +325,7 @@ def _another_target(plan: CopyPartition, known_id: bytes, next_offset: int) -> I
 
 
 def _settled(plan: CopyPartition, position: Position, reason: ResumeReason, now: _Now) -> Found:
-    """The attempt goes on, or another one is claimed in good time: behind what was acknowledged."""
+    """The attempt continues, or another one is claimed in good time: behind what was acknowledged."""
     following, end, expected = position.offset + 1, now.end.offset, _expected_end(reason, now)
     if reason.renews and end < expected:  # an attempt is recorded to begin where the log ends
         return Found(following, end, target_truncated(plan.target, end, expected, following))
@@ -344,7 +344,7 @@ def _behind_position(plan: CopyPartition, position: Position, reason: ResumeReas
 def _expected_end(reason: ResumeReason, now: _Now) -> int:
     """The end of the target's log.
 
-    Where an attempt just goes on, that is what was acknowledged: what the target has lost since shows then.
+    Where an attempt just continues, that is what was acknowledged: what the target has lost since shows then.
     """
     if reason.is_settled and reason.position is not None and reason.position.producer is not None:
         return reason.position.producer.next_offset
@@ -352,7 +352,7 @@ def _expected_end(reason: ResumeReason, now: _Now) -> int:
 
 
 def _unsettled_by(reason: ResumeReason, logs: LogIdentity) -> ResumeReason:
-    """Let no attempt just go on in a target topic that was created again: nothing is fenced there."""
+    """Let no attempt just continue in a target topic that was created again: nothing is fenced there."""
     known = UNKNOWN_LOGS if reason.position is None else reason.position.logs
     return reason._replace(is_settled=reason.is_settled and not is_another(known.target_id, logs.target_id))
 

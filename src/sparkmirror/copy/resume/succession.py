@@ -1,6 +1,6 @@
 """Lets an attempt succeed the one before it: claims partitions, continues where it ended, records itself.
 
-An attempt goes on without a new claim as long as nothing that it has sent is unanswered.
+An attempt continues without a new claim as long as nothing that it has sent is unanswered.
 """
 
 import logging
@@ -140,7 +140,7 @@ class Succession:
     def states(
         self, reasons: Mapping[TopicPartition, ResumeReason], claims: ClaimResults
     ) -> Mapping[TopicPartition, ProducerState]:
-        """The producer states of attempts that begin or go on."""
+        """The producer states of attempts that begin or continue."""
         if self.plan.transaction is not None:
             return {}
         found: dict[TopicPartition, ProducerState] = {}
@@ -287,7 +287,7 @@ def _newest(position: Position | None, claim: Claimed | Unfenced | SparkmirrorEr
 def is_used(position: Position | None, claim: Claimed | Unfenced | None) -> bool:
     """Whether the claimed epoch, or a later one, was written with before.
 
-    Versions that claim nothing go on under the stored id, and take its next epoch where they need one.
+    Versions that claim nothing continue under the stored id, and take its next epoch where they need one.
     """
     if not isinstance(claim, Claimed) or position is None or position.producer is None:
         return False

@@ -400,5 +400,5 @@ class GroupMember:
             self._aside = None
 
     def _now(self) -> float:
-        """Return the time of a clock that goes on while the machine is suspended, as sessions do."""
+        """Return the time of a clock that continues while the machine is suspended, as sessions do."""
         return self._network.boottime()

@@ -139,7 +139,7 @@ class Fencing:
         return {each: self._named(claims[each], errors[each]) for each in claims}
 
     def owners(self, transactional_ids: Collection[str]) -> Mapping[str, ProducerId | SparkmirrorError]:
-        """The producer id and epoch of whoever claimed each id last (KIP-664). Changes nothing.
+        """Return the producer id and epoch that claimed each id last (KIP-664). Changes nothing.
 
         UnsupportedVersionError before Kafka 3.0. Raises DisconnectedError when no broker responds.
         """

@@ -165,7 +165,7 @@ class Transactions:
             return producer  # nothing is open
 
     def _aborted(self, producer: ProducerId) -> ProducerId:
-        """Whoever is fenced is so for every coordinator, hence the second question.
+        """Ask twice, since a fenced producer is fenced for every coordinator.
 
         A coordinator that has just moved away may still serve: if it could not record that the transaction
         before is complete, its response is PRODUCER_FENCED as well.

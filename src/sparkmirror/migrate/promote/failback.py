@@ -1,6 +1,6 @@
 """Lets the old source of promoted topics follow the new original, by the opposite flow.
 
-The step that is due follows from a survey (`topic_failbacks`). What the opposite flow goes on with is a
+The step that is due follows from a survey (`topic_failbacks`). What the opposite flow continues with is a
 record in its migrations topic, which its driver and its attempts read (`storage/failbacks.py`).
 """
 
@@ -68,7 +68,7 @@ class _Topic:
 
     @property
     def follows(self) -> bool:
-        """Whether the opposite flow goes on with it."""
+        """Whether the opposite flow continues with it."""
         found = self.failback
         if found is None or self.own is not None or found.answers != self.promotion.at_ms:
             return False
@@ -167,7 +167,7 @@ class TopicFailback:
         if topic.own is not None and topic.own.stage is not Stage.STOPPING:
             return (
                 f"{topic.original} is promoted by {flow} since: its original is on {flow.target} again. "
-                f"sparkmirror failback FILE --flow '{flow}' lets {promoted} go on"
+                f"sparkmirror failback FILE --flow '{flow}' lets {promoted} continue"
             )
         return None
 
@@ -206,7 +206,7 @@ class TopicFailback:
         ]
         originals, targets = [pair[1] for pair in pairs], [pair[2] for pair in pairs]
         followers = self._bounds(ConsumerSettings(self.opposite.target_admin), targets)
-        # Read later: where the flow goes on, it is never behind.
+        # Read later: where the flow continues, it is never behind.
         leading = self._bounds(ConsumerSettings(self.opposite.source_admin), originals)
         self._spans = {
             target: (leading[original] or LogSpan(original, 0, 0), followers[target] or LogSpan(target, 0, 0))
@@ -319,7 +319,7 @@ class TopicFailback:
         return {at: KafkaError(f"{at}: {text}") for at, end in ends.items() if (end or 0) != known[at]}
 
     def _delete(self, topics: Mapping[str, bytes]) -> Refused:
-        """The record is there already: the flow copies all to their successors, whoever wrote it."""
+        """The record exists already: the flow copies every producer's records to the topics' successors."""
         if not topics:
             return {}
         with closing(Admin(self.opposite.target_admin)) as admin:

@@ -1,6 +1,6 @@
 """Derives the steps that let the old source of promoted topics follow the new original; and those back.
 
-`flow` is the one that goes on: from the original to the old source. Everything but the time since the end
+`flow` is the one that continues: from the original to the old source. Everything but the time since the end
 offsets changed follows from what both clusters hold.
 
 Pure.
@@ -22,7 +22,7 @@ from sparkmirror.storage.failbacks import Failbacks
 class PartitionFailback:
     """`source` is of the original. `parted` is as of this survey; the end of a missing log is None.
 
-    `differences` stand in the way of equal offsets; None where `follows` says that the flow goes on.
+    `differences` stand in the way of equal offsets; None where `follows` says that the flow continues.
     """
 
     source: TopicPartition
@@ -83,7 +83,7 @@ class TopicsFailback:
 
     @property
     def left(self) -> list[PartitionFailback]:
-        """The partitions that the flow can't go on with yet."""
+        """The partitions that the flow can't continue with yet."""
         return [each for each in self.partitions if not each.follows]
 
     @property
@@ -168,8 +168,8 @@ class TopicsFailback:
 
     def _switch(self) -> Step:
         if not self.left and self.obstacle is None:
-            return Step("switch", StepState.DONE, f"{self.flow} goes on with them; it must run")
-        text = f"let {self.flow} go on where the logs on {self.flow.target} end"
+            return Step("switch", StepState.DONE, f"{self.flow} continues with them; it must run")
+        text = f"let {self.flow} continue where the logs on {self.flow.target} end"
         if self.deletes and self.to_delete:
             text += f", delete {some_of(self.to_delete)} there, which it recreates"
         return Step("switch", StepState.TO_DO, text)
@@ -208,7 +208,7 @@ class FailbackRollback:
             return Step("check", StepState.IMPOSSIBLE, text)
         if not self.failbacks:
             return Step("check", StepState.DONE, "none of these topics was failed back")
-        return Step("check", StepState.DONE, f"{self.flow} goes on with {some_of(sorted(self.failbacks))}")
+        return Step("check", StepState.DONE, f"{self.flow} continues with {some_of(sorted(self.failbacks))}")
 
     def _stop(self) -> Step:
         if not self.failbacks:

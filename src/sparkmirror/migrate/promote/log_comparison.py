@@ -46,7 +46,7 @@ class Parted(NamedTuple):
 
 @dataclass(slots=True)
 class Differences:
-    """Counts a partition's differences, with their first and last offset and the keys of the first records."""
+    """Counts a partition's differences, with their first and last offset and the first keys."""
 
     counts: dict[Kind, int] = field(default_factory=lambda: dict.fromkeys(Kind, 0))
     first: int | None = None

@@ -242,7 +242,7 @@ class TopicPromotion:
         left = [each for each in promotion.left if promotion.stage(each.source.topic) is not Stage.SWITCHING]
         found = with_records(self._access.consumer, _gaps(left, self._ends(left)))
         text = (
-            "records were written to it meanwhile: the flow goes on. Stop the producers, and run this again"
+            "records were written to it meanwhile: the flow continues. Stop the producers, and run this again"
         )
         return {at: KafkaError(f"{at}: {text}") for at in found}
 

@@ -32,7 +32,7 @@ class TopicsPromotion:
     """Some topics of a flow as found on both clusters.
 
     `drain` is of those that are not promoted yet. `others` are topics that were asked for and whose offsets
-    are not preserved, `translated` partitions that go on with other offsets, `filled` those whose target
+    are not preserved, `translated` partitions that continue with other offsets, `filled` those whose target
     begins with filler. `moves` are the groups that have offsets there; None where none can be moved.
     """
 

@@ -72,7 +72,7 @@ class TopicRemaking:
         self._own_ids = WriterDirectory(access.target_admin, access.source_admin)
         self._log = MigrationsLog.of(access)
         self._remade: set[str] = set()
-        """Topics whose tasks have perhaps not reported yet that they go on."""
+        """Topics whose tasks have perhaps not reported yet that they continue."""
 
     def close(self) -> None:
         self._offsets.close()
@@ -230,7 +230,7 @@ class TopicRemaking:
         return self._restore(found)
 
     def _delete(self, found: TopicRemake) -> Refused:
-        """The record is there before: whoever goes on knows what to make, and where groups were."""
+        """The record exists before: a later run knows what to create, and where groups were."""
         name, at = found.partitions[0].target.topic, found.partitions[0].target
         places = self._places(found)  # again: groups may have moved meanwhile
         if moved := [each for each in places if each.is_active]:

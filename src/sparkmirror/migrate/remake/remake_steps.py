@@ -235,7 +235,7 @@ class TopicRemake:
         text += f"on {target} where {source} does"
         if behind:
             names = some_of([f"{each.target} at {each.target_end or 0}" for each in behind])
-            text += f"; {self.flow} goes on with {names}"
+            text += f"; {self.flow} continues with {names}"
         return Step("verify", StepState.DONE, text)
 
 

@@ -59,7 +59,7 @@ def test_three_connectors() -> None:
     assert said == [POLICIES, WITHOUT_POSITIONS]
 
 
-def test_with_their_worker_they_go_on_where_they_were() -> None:
+def test_with_their_worker_they_continue_where_they_were() -> None:
     properties, said = converted(*THREE, WORKER_FILE)
     (flow,) = (configured_flow(flow) for flow in MirrorMakerConfig(properties, {}).flows())
     assert flow.source is not None

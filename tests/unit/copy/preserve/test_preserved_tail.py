@@ -1,4 +1,4 @@
-"""How data goes on at a log's end is decided by its last batches."""
+"""How data continues at a log's end is decided by its last batches."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def marker(epoch: int, producer_id: int = P) -> BatchHeader:
         ([data(3, 1), marker(9, OTHER)], 3, 2),
     ],
 )
-def test_data_goes_on(batches: list[BatchHeader], epoch: int, sequence: int) -> None:
+def test_data_continues(batches: list[BatchHeader], epoch: int, sequence: int) -> None:
     assert state_behind(batches, END) == ProducerState(ProducerId(P, epoch), sequence, END)
 
 

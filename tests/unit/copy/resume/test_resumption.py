@@ -168,7 +168,7 @@ def test_a_stored_position_is_continued_under_a_new_producer_id(stage: Stage, *,
     assert "--operation Create --topic mm2-attempts.near.internal" in start.incident.text
 
 
-def test_an_attempt_without_unanswered_batches_goes_on_under_its_sequence(stage: Stage) -> None:
+def test_an_attempt_without_unanswered_batches_continues_under_its_sequence(stage: Stage) -> None:
     copy_batches_of(stage, 1)
     settled = ResumeReason(position_after(stage, 2), is_settled=True)
     start = started(resume(stage, settled))

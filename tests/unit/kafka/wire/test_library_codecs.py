@@ -11,7 +11,7 @@ from kafka.protocol.schemas.fields.struct import StructField
 compiling, emit = threading.Event(), StructField.emit_decode_from
 
 def emit_slowly(self, *args, **kwargs):
-    # The second thread begins while the first one is here, and goes on when the first one has ended.
+    # The second thread begins while the first one is here, and continues when the first one has ended.
     if threading.current_thread() is first:
         compiling.set()
         second.join(0.5)

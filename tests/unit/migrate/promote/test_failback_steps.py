@@ -36,7 +36,7 @@ def step(found: TopicsFailback, name: str) -> Step:
 
 def test_logs_that_part_cleanly_are_switched_next() -> None:
     assert states(READY) == dict.fromkeys(ORDER[:4], DONE) | dict.fromkeys(ORDER[4:], TO_DO)
-    assert step(READY, "switch").text == "let B->A go on where the logs on A end"
+    assert step(READY, "switch").text == "let B->A continue where the logs on A end"
     assert rows_of(READY)[0] == {
         "source": "orders-0",
         "source_end": 23,
@@ -48,7 +48,7 @@ def test_logs_that_part_cleanly_are_switched_next() -> None:
     }
 
 
-def test_a_flow_that_goes_on_is_done_and_says_how_far_it_is() -> None:
+def test_a_flow_that_continues_is_done_and_says_how_far_it_is() -> None:
     follows = replace(READY, partitions=[replace(PARTITION, differences=None, follows=True)])
     assert set(states(follows).values()) == {DONE}
     text = "B->A has to copy orders-0 (3 offsets)"

@@ -83,7 +83,7 @@ def test_it_is_done_without_a_record_only() -> None:
     assert are_done(done.steps())
     assert step(done, "verify").text == "1 of 1 partition end on B where A does"
     behind = replace(done, partitions=[replace(COPIED.partitions[0], source_end=1001)])
-    assert step(behind, "verify").text.endswith("A->B goes on with A.orders-0 at 1000")
+    assert step(behind, "verify").text.endswith("A->B continues with A.orders-0 at 1000")
 
 
 def test_a_topic_that_its_source_has_outrun_is_recreated_if_wanted() -> None:

@@ -19,15 +19,15 @@ from sparkmirror.migrate.promote.promotion import Wanted
 from sparkmirror.status.flow_access import FlowAccess
 
 _HELP = """\
-After sparkmirror promote of A->B: lets B->A, of the same file and with offsets.preserve, go on where both
+After sparkmirror promote of A->B: lets B->A, of the same file and with offsets.preserve, continue where both
 logs part, so that A follows B with equal offsets. Shows the plan; --execute carries it out:
   check    which topics and partitions these are, and whether B->A copies them
   compare  what A has behind the parting that B does not have
   stop     until nothing is written to them on A any more: stop the producers
   keep     copy what A alone has to a topic (--keep-aside)
-  switch   record that B->A goes on at A's end; delete topics that can't follow (--delete)
+  switch   record that B->A continues at A's end; delete topics that can't follow (--delete)
   verify   how far A is behind B
-When A has caught up, promote of B->A makes it the original again, and failback of B->A lets A->B go on.
+When A has caught up, promote of B->A makes it the original again, and failback of B->A lets A->B continue.
 Until that promotion, --roll-back stops B->A; B stays the original.
 
 examples:

@@ -25,7 +25,7 @@ carries it out:
   groups  write their offsets on the target
   verify  compare the end offsets of both clusters
 First set offsets.preserve=true in the file and restart the mirror with it: until then nothing else happens
-than that the partitions stop, or go on as before (offsets.on.mismatch). Consumers without a group must be
+than that the partitions stop, or continue as before (offsets.on.mismatch). Consumers without a group must be
 stopped by hand.
 --recreate does the same for topics with the offsets of their source, where that begins behind the copy's
 end by now: instead of control markers for the offsets between (offsets.gap).
@@ -56,8 +56,8 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     preserve.add_argument(
         "--leave-untranslated",
         action="store_true",
-        help="go on although some offsets of groups are older than every offset sync: there consumers start "
-        "as their auto.offset.reset says",
+        help="continue although some offsets of groups are older than every offset sync: their consumers "
+        "start as their auto.offset.reset says",
     )
     preserve.add_argument(
         "--recreate",
