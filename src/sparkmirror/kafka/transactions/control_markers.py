@@ -61,7 +61,7 @@ class Gap(NamedTuple):
 
 
 class WrongEndError(SparkmirrorError):
-    """The log does not end in the gap: it has lost records, or somebody else writes to it."""
+    """The log does not end in the gap: it has lost records, or another producer writes to it."""
 
     def __init__(self, gap: Gap, seen: int) -> None:
         self.seen = seen
