@@ -13,6 +13,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.known_brokers import ANY
+from sparkmirror.domain.troubles import action_required
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.settings.configured import configured_flow
@@ -86,8 +87,8 @@ def mirroring(
     waiting.start()
 
     def trouble() -> str | None:
-        found = (look.trouble for look in mirror.looks() if look.trouble is not None)
-        return str(errors[0]) if errors else next(found, None)
+        found = action_required(it for look in mirror.looks() for it in look.troubles)
+        return str(errors[0]) if errors else None if found is None else found.text
 
     try:
         yield trouble
@@ -270,7 +271,7 @@ def test_no_flow_begins_without_its_positions_and_the_line_names_the_key(
 ) -> None:
     with mirroring(source, target, **{"offset.storage.replication.factor": "3"}) as trouble:
         await_value(lambda: trouble() is not None, WAIT_S, lambda: "no trouble")
-        assert "mm2-offsets.A.internal can't have 3 replicas on B: set " in str(trouble())
+        assert "mm2-offsets.A.internal can't have 3 replicas on B; set " in str(trouble())
         assert "(B.offset.storage.replication.factor in mm2.properties)" in str(trouble())
     assert COPY not in target.cluster.topics
     assert len([line for line in caplog.messages if POSITIONS in line]) <= 2

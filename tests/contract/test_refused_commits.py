@@ -159,9 +159,14 @@ def test_a_refusal_keeps_nothing_else_back_and_its_end_is_told(
         assert errors(connector).keys() == {"g1"}
         assert f"group g1 for A.bills-0 on B: {said}" in errors(connector)["g1"]
         assert errors(connector)["g1"].endswith("; and for 1 more partition")
+        (trouble,) = await_value(lambda: connector.troubles.now, WAIT_S, lambda: "no trouble")
+        assert (trouble.what, trouble.word, trouble.requires_action) == ("g1", "not committed", True)
+        assert said in trouble.reason
+        assert "groups.exclude" in trouble.remedy
         target.cluster.groups.refusals.clear()
         await_committed(target, "g1", *of("orders", 2), *of("bills", 2))
         await_value(lambda: not errors(connector), WAIT_S, lambda: str(errors(connector)))
+        await_value(lambda: not connector.troubles.now, WAIT_S, lambda: str(connector.troubles.now))
     assert sum(said in line for line in caplog.messages) == 1
     assert "group g1: B takes its offsets again" in caplog.messages
 

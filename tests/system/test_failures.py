@@ -116,7 +116,7 @@ def deny_writes(cluster: LocalCluster, topic: str) -> None:
             COLLIDING,
             rf"create topic refused.{COLLIDING} on strict: INVALID_TOPIC_EXCEPTION .*{COLLIDES_WITH}",
         ),
-        (TOO_LONG, rf"{TOO_LONG} can't be mirrored: .* Kafka allows 249"),
+        (TOO_LONG, rf"{TOO_LONG} blocked: .* Kafka allows 249"),
     ],
 )
 def test_topic_that_cannot_be_created_is_reported_once(

@@ -20,6 +20,7 @@ from sparkmirror.connect.validation import KAFKA_VERSION
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
+from sparkmirror.domain.troubles import trouble_lines
 from sparkmirror.metrics.looks import ConnectorKind, ConnectorLook, StandingLook, Standstill
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.connector_runs import ConnectorRun
@@ -301,7 +302,7 @@ class Leader:
         if target is not TargetState.RUNNING:
             return State[target.name], None
         started = self._started.get(name)
-        trace = None if started is None else started.trace if started.run is None else started.run.trouble()
+        trace = None if started is None else started.trace if started.run is None else _trace(started.run)
         return (State.RUNNING, None) if trace is None else (State.FAILED, trace)
 
     def _failures(self, name: str) -> Mapping[int, str]:
@@ -359,3 +360,8 @@ def _standing(
         return None
     source, target = (config.get(f"{side}.cluster.alias") or side for side in ("source", "target"))
     return StandingLook(Flow(Alias(source), Alias(target)), ConnectorName(name), kind, error, standstill)
+
+
+def _trace(run: ConnectorRun) -> str | None:
+    """What somebody must do something about, a line for each cause; None without such."""
+    return "\n".join(trouble_lines(it for it in run.troubles() if it.requires_action)) or None

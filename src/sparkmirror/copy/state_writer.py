@@ -22,6 +22,7 @@ from sparkmirror.copy.partition_events import FetchFailed
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.troubles import lasts
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
@@ -78,7 +79,17 @@ class _Recorder:
         self._topic = topic
         self._timeout_s = timeout_s
         self._failures = 0
+        self._failing_since = 0.0
         self._paused_until = -inf
+        self._error: SparkmirrorError | None = None
+
+    @property
+    def lasting(self) -> Mapping[str, str]:
+        """Why its topic can't be written to, if that does not pass by itself."""
+        error = self._error
+        if error is None or not lasts(error, time.monotonic() - self._failing_since):
+            return {}
+        return {self._topic: str(error)}
 
     def write(self, records: Iterable[LogRecord]) -> bool:
         if time.monotonic() < self._paused_until:
@@ -87,14 +98,16 @@ class _Recorder:
             self._writer.write(self._topic, records, timeout_s=self._timeout_s)
         except SparkmirrorError as error:
             if not self._failures:
+                self._failing_since = time.monotonic()
                 _log.warning("%s can't be written: %s; retrying", self._what, error)
+            self._error = error
             self._failures += 1
             if self._timeout_s is not None:
                 self._paused_until = time.monotonic() + _DISPENSABLE.delay_s(self._failures, random.random())
             return False
         if self._failures:
             _log.info("%s are written again", self._what)
-        self._failures = 0
+        self._failures, self._error = 0, None
         return True
 
     def close(self) -> None:
@@ -271,7 +284,9 @@ class StateWriter:
     def _report_load(self, load: TaskLoad) -> None:
         plan = self._plan
         measured = load._replace(commit_ms=self._commit_ms)
-        report = TaskProgress(plan.connector, plan.task, plan.job_epoch, measured, time.time())
+        lasting = [each.lasting for each in (self._positions, self._syncs) if each is not None]
+        unwritten = {topic: why for each in lasting for topic, why in each.items()}
+        report = TaskProgress(plan.connector, plan.task, plan.job_epoch, measured, time.time(), unwritten)
         self._progress.write([report.to_record()])
 
     def _write_syncs(self, syncs: Iterable[RunSync]) -> None:

@@ -9,6 +9,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from sparkmirror.domain.errors import (
+    ClusterChangedError,
+    DisconnectedError,
+    SparkmirrorError,
+    ThrottledError,
+)
 from sparkmirror.domain.quantities import some_of
 
 NAME: Final = "{name}"
@@ -42,6 +48,8 @@ class Subject(StrEnum):
     """Something that the mirror does now and then."""
 
 
+_LASTS_FROM_S: Final = 60.0
+"""A leader is elected, and a new topic known to every broker, in less."""
 _PASSING: Final = frozenset({TroubleWord.THROTTLED, TroubleWord.WAITING})
 _SEVERITY: Final = {word: at for at, word in enumerate(TroubleWord)}
 
@@ -65,6 +73,15 @@ class Cause(NamedTuple):
         named = rf"(?<!\w){re.escape(name)}(?!\w)" if name else "(?!)"
         return cls(word, subject, re.sub(named, NAME, reason), re.sub(named, NAME, remedy))
 
+    @classmethod
+    def of_error(
+        cls, word: TroubleWord, subject: Subject, name: str, error: SparkmirrorError, remedy: str = ""
+    ) -> "Cause":
+        """Make the cause from an error, whose text may end with the right that is missing and its command."""
+        reason, how, right = str(error).partition("; needs ")
+        remedies = [f"needs {right}"] if how else []
+        return cls.of(word, subject, name, reason, "; ".join([*remedies, *([remedy] if remedy else [])]))
+
     def text(self, name: str) -> str:
         """Return reason and remedy for the thing of this name."""
         text = f"{self.reason}; {self.remedy}" if self.remedy else self.reason
@@ -83,6 +100,13 @@ class Trouble(NamedTuple):
     name: str = ""
     since: float = 0.0
     partitions: tuple[int, int] = (0, 0)
+
+    def __str__(self) -> str:
+        first, stop = self.partitions
+        if not first:
+            return self.what
+        which = f"partition {first}" if stop == first + 1 else f"partitions {first} to {stop - 1}"
+        return f"{self.what} ({which})"
 
     @property
     def word(self) -> TroubleWord:
@@ -106,6 +130,16 @@ class Trouble(NamedTuple):
         return self.cause.text(self.name or self.what)
 
 
+def lasts(error: SparkmirrorError, for_s: float) -> bool:
+    """Whether an error, of the last `for_s` seconds, is a trouble of its own that does not pass by itself.
+
+    A cluster that is away, throttles, or is another one than before is told by who watches it.
+    """
+    if isinstance(error, DisconnectedError | ThrottledError | ClusterChangedError):
+        return False
+    return not error.retriable or for_s >= _LASTS_FROM_S
+
+
 def worst_first(troubles: Iterable[Trouble]) -> list[Trouble]:
     return sorted(troubles, key=lambda it: (_SEVERITY[it.word], it.cause, it.what))
 
@@ -126,7 +160,7 @@ def trouble_lines(troubles: Iterable[Trouble]) -> list[str]:
 def cause_line(of: Sequence[Trouble]) -> str:
     """Say what several troubles of one cause are; reason and remedy are those of the first."""
     first = of[0]
-    return f"{some_of([it.what for it in of])} {first.word}: {first.text}"
+    return f"{some_of([str(it) for it in of])} {first.word}: {first.text}"
 
 
 def action_required(troubles: Iterable[Trouble]) -> Trouble | None:

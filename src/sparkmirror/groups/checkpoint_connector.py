@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
@@ -11,6 +12,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import shows_lag
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.groups.group_looks import GroupLooks
 from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.offset_resolver import OffsetResolver
@@ -40,11 +42,16 @@ from sparkmirror.settings.internal_topics import checkpoints_topic
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.own_topics import OwnTopics, watching
+from sparkmirror.storage.troubles import Troubles
 
 _FIRST_EMISSION_S = 5.0
 """The first syncs are written by then, and a new mirror should not wait for a whole interval."""
 _READ_TIMEOUT_S = 60.0
 _NEVER_S = float("inf")
+_REMEDIES: Final = {
+    TroubleWord.NOT_READ: "or leave the group out (groups.exclude)",
+    TroubleWord.NOT_COMMITTED: "or leave the group out (groups.exclude)",
+}
 _LOGGED_MAX = 20
 """Groups that one run of a job names in the log."""
 _FIRST_GROUPS_RETRY_S = 5.0
@@ -58,6 +65,7 @@ class CheckpointConnector:
         settings: FlowWorker,
         connector: ConfiguredCheckpoint,
         require: Callable[[], None] = lambda: None,
+        troubles: Troubles | None = None,
     ) -> None:
         """`require` returns when the clusters are those that are meant."""
         self._require = require
@@ -77,14 +85,18 @@ class CheckpointConnector:
         )
         self._book = CheckpointBook()
         own = checkpoints_topic(self._flow, connector)
-        self._topics = OwnTopics([own], connector.target_admin, connector.admin_plugins, self._log)
+        self.troubles = troubles or Troubles(self._log)
+        self._topics = OwnTopics(
+            [own], connector.target_admin, connector.admin_plugins, self._log, self.troubles
+        )
         self._target_logs = TargetLogs(connector.target_admin)
         self._knows_own_checkpoints = True
         self._are_groups_known = False
         self._source: Groups | None = None
         self._target: Groups | None = None
         self._groups: list[GroupId] = []
-        self._troubles: dict[GroupId, str] = {}
+        self._remarks: dict[GroupId, str] = {}
+        self._erring: dict[TroubleWord, frozenset[GroupId]] = {}
         self._writing = OffsetWrites(self._log, self._flow.target)
         self._reverse_trouble = ""
         self._logged = 0
@@ -100,11 +112,6 @@ class CheckpointConnector:
     def groups(self) -> Sequence[GroupId] | None:
         """The groups that are followed; None before they were listed. Safe in any thread."""
         return tuple(self._groups) if self._are_groups_known else None
-
-    @property
-    def trouble(self) -> str | None:
-        """Why its topic can't be created. Safe in any thread."""
-        return self._topics.trouble
 
     # life
 
@@ -178,14 +185,17 @@ class CheckpointConnector:
         consumers = [group for group in wanted if listed[group].commits_offsets]
         # Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
         unlisted = [group for group in self._groups if group not in listed]
+        unreadable: dict[GroupId, KafkaError] = {}
         for group, error in self._source.hidden(named_groups(settings) - listed.keys()).items():
             self._log_problem(group, error)
+            unreadable[group] = error
         committed = self._source.committed([*consumers, *unlisted])
         groups = []
         for group in sorted(committed):
             offsets = committed[group]
             if isinstance(offsets, KafkaError):
                 self._log_problem(group, offsets)
+                unreadable[group] = offsets
                 groups.append(group)
             elif shows_lag([metadata for _, metadata in offsets.values()]):
                 self._log_problem(group, "shows a mirror's lag (lag.group.id): left alone", logging.INFO)
@@ -195,6 +205,7 @@ class CheckpointConnector:
             self._log.info("writes checkpoints of %d of %d consumer groups", len(groups), len(listed))
         for group in sorted(set(wanted) - set(consumers)):
             self._log_problem(group, f"is a {listed[group].word} group: left alone", logging.INFO)
+        self._tell(TroubleWord.NOT_READ, unreadable)
         self._groups, self._are_groups_known = groups, True
         self._lookups.keep_only(groups)
         self._log_rest()
@@ -331,19 +342,33 @@ class CheckpointConnector:
                     if refused.error is not None:
                         errors[group] = refused.error
                 elif ahead:
-                    self._troubles.pop(group, None)
+                    self._remarks.pop(group, None)
                 on_target[group] = there_now
         active = frozenset(group for group in self._groups if group in listed and listed[group].is_active)
         self.looks.note_target(on_target, active, time.monotonic(), errors)
+        self._tell(TroubleWord.NOT_COMMITTED, errors)
         self._log_rest()
+
+    def _tell(self, word: TroubleWord, errors: Mapping[GroupId, KafkaError]) -> None:
+        """What may pass is a trouble when it is there the second time in a row."""
+        before, self._erring[word] = self._erring.get(word, frozenset()), frozenset(errors)
+        self.troubles.tell(
+            word,
+            [
+                Trouble(Cause.of_error(word, Subject.GROUP, group, error, _REMEDIES[word]), group)
+                for group, error in errors.items()
+                if not error.retriable or group in before
+            ],
+            is_logged=True,
+        )
 
     def _log_problem(
         self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING
     ) -> None:
         """Log a group's problem once while it stays the same; `_log_rest` counts the unlogged ones."""
-        if self._troubles.get(group) == str(what):
+        if self._remarks.get(group) == str(what):
             return
-        self._troubles[group] = str(what)
+        self._remarks[group] = str(what)
         self._logged += 1
         if self._logged <= _LOGGED_MAX:
             self._log.log(level, "group %s: %s", group, what)

@@ -4,14 +4,16 @@ Dedicated mode and a Connect worker use the same runs.
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
+from functools import partial
 from typing import Final, Protocol
 
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
@@ -61,8 +63,8 @@ class ConnectorRun(Protocol):
         """The tasks whose error requires action, with that error."""
         ...
 
-    def trouble(self) -> str | None:
-        """The error of the connector itself, while its tasks continue; None without one."""
+    def troubles(self) -> Sequence[Trouble]:
+        """What it can't do while the rest continues, the worst first."""
         ...
 
     def topics(self) -> Collection[str]:
@@ -114,7 +116,7 @@ class SourceRun:
             session,
             slots_of,
             limits=lambda: self.limits.limits,
-            note=self._events.note,
+            troubles=self._events.troubles,
             clusters=self.clusters,
         )
         reader = ProgressReader(on.worker_client, StateTopic.PROGRESS.of(on.flow.source))
@@ -128,7 +130,7 @@ class SourceRun:
             reader,
             connector.name,
             self._is_copying,
-            self._events.note,
+            self._events.troubles,
             is_promoted=lambda topic: topic in self._source.promotions,
         )
         self._clusters = [
@@ -149,6 +151,7 @@ class SourceRun:
             *(cluster.thread for cluster in self._clusters),
             *(group.thread for group in lag_groups),
         )
+        _tell_failures(self.threads, self._events)
 
     def _is_copying(self) -> bool:
         return self._source.assignment is not None
@@ -178,9 +181,13 @@ class SourceRun:
         """The aliases whose addresses lead to other clusters than those meant. Safe in any thread."""
         return [watch.cluster for watch in self._clusters if watch.changed is not None]
 
-    def trouble(self) -> str | None:
-        changed = next((watch.changed for watch in self._clusters if watch.changed is not None), None)
-        return changed or self._source.trouble
+    def troubles(self) -> Sequence[Trouble]:
+        changed = [
+            Trouble(Cause(TroubleWord.FAILED, Subject.ACTION, watch.changed), f"reaching {watch.cluster}")
+            for watch in self._clusters
+            if watch.changed is not None
+        ]
+        return [*changed, *self._events.troubles.now]
 
     def topics(self) -> Collection[str]:
         return self._progress.written_topics()
@@ -206,7 +213,7 @@ class SourceRun:
         of = SourceLook(
             *self._of,
             "source",
-            self.trouble(),
+            troubles=self.troubles(),
             clusters=[watch.look() for watch in self._clusters],
             tasks={task: "failed" if task in failures else "running" for task in tasks},
             events=self._history.look(),
@@ -220,6 +227,12 @@ class SourceRun:
         return self._progress.meter.look(of, assignment, now)
 
 
+def _tell_failures(threads: Iterable[PeriodicThread], events: EventLog) -> None:
+    """Let what fails on the threads be a trouble of the connector, if it does not pass by itself."""
+    for thread in threads:
+        thread.tell_failures(partial(events.troubles.tell_failures, thread.name))
+
+
 class CheckpointRun:
     """A running MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` is."""
 
@@ -231,8 +244,10 @@ class CheckpointRun:
     ) -> None:
         """`require` returns when the clusters are those that are meant."""
         self._of = on.flow, connector.name
-        self._checkpoints = CheckpointConnector(on, connector, require)
-        self.threads: Sequence[PeriodicThread] = (self._checkpoints.thread,)
+        self._events = EventLog(on.flow, connector.name, on.worker_client, is_main=False)
+        self._checkpoints = CheckpointConnector(on, connector, require, self._events.troubles)
+        self.threads: Sequence[PeriodicThread] = (self._checkpoints.thread, self._events.thread)
+        _tell_failures(self.threads, self._events)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         groups = self._checkpoints.groups
@@ -241,8 +256,8 @@ class CheckpointRun:
     def failures(self) -> Mapping[int, str]:
         return _NO_FAILURES
 
-    def trouble(self) -> str | None:
-        return self._checkpoints.trouble
+    def troubles(self) -> Sequence[Trouble]:
+        return self._events.troubles.now
 
     def topics(self) -> Collection[str]:
         return self._checkpoints.written_topics
@@ -257,7 +272,9 @@ class CheckpointRun:
         return self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
 
     def look(self) -> GroupsLook:
-        of = GroupsLook(*self._of, "checkpoint", self.trouble(), unread=self._checkpoints.thread.failing)
+        of = GroupsLook(
+            *self._of, "checkpoint", troubles=self.troubles(), unread=self._checkpoints.thread.failing
+        )
         return self._checkpoints.looks.look(of, time.monotonic())
 
 
@@ -274,8 +291,10 @@ class HeartbeatRun:
         self._of = on.flow, connector.name
         self._emits = connector.settings.emit
         self._interval_s = connector.settings.interval_s
-        self._heartbeats = HeartbeatConnector(on, connector, require)
-        self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread,)
+        self._events = EventLog(on.flow, connector.name, on.worker_client, is_main=False)
+        self._heartbeats = HeartbeatConnector(on, connector, require, self._events.troubles)
+        self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread, self._events.thread)
+        _tell_failures(self.threads, self._events)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return [{}] if self._emits else []
@@ -283,8 +302,8 @@ class HeartbeatRun:
     def failures(self) -> Mapping[int, str]:
         return _NO_FAILURES
 
-    def trouble(self) -> str | None:
-        return self._heartbeats.trouble
+    def troubles(self) -> Sequence[Trouble]:
+        return self._events.troubles.now
 
     def topics(self) -> Collection[str]:
         return self._heartbeats.written_topics
@@ -304,7 +323,7 @@ class HeartbeatRun:
         return HeartbeatLook(
             *self._of,
             "heartbeat",
-            self.trouble(),
+            troubles=self.troubles(),
             emits=self._emits,
             age_s=None if emitted_at is None else time.time() - emitted_at,
             interval_s=self._interval_s,
@@ -324,8 +343,8 @@ class IdleRun:
     def failures(self) -> Mapping[int, str]:
         return _NO_FAILURES
 
-    def trouble(self) -> str | None:
-        return None
+    def troubles(self) -> Sequence[Trouble]:
+        return ()
 
     def topics(self) -> Collection[str]:
         return ()

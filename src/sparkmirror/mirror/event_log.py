@@ -1,36 +1,66 @@
-"""Writes what happens to a flow into its events topic, on a thread of its own: nothing ever waits for it."""
+"""Writes what happens to a flow, and what a connector can't do, on a thread that nothing ever waits for."""
 
 import os
 import socket
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
+from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, Flow
 from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord, lasts
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.periodic.denials import DENIED_AGAIN
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.storage.events import Event, EventKind
+from sparkmirror.storage.progress import ConnectorTroubles
+from sparkmirror.storage.troubles import Troubles
 
 _WAITING_MAX: Final = 1000
 _TEXT_MAX: Final = 2000
 _INTERVAL_S: Final = 1.0
 _TIMEOUT_S: Final = 2.0
-_PAUSE_S: Final = 30.0
+_PAUSE: Final = Backoff(30.0, 60.0)
 """After a failure that may last: the topic may be missing for good."""
-_SAID_AFTER_S: Final = 60.0
-"""Errors that pass by themselves: a new topic has no leader yet, or the target is away."""
 
-Write = Callable[[str, Iterable[Event]], object]
+Write = Callable[[str, Iterable[Event | ConnectorTroubles]], object]
+
+
+class _Output:
+    """One topic, and what is known of writing to it. One owner."""
+
+    def __init__(self, topic: str) -> None:
+        self.topic = topic
+        self._failing_since: float | None = None
+        self._failures = 0
+        self.paused_until = 0.0
+
+    def worked(self) -> None:
+        self._failing_since, self._failures = None, 0
+
+    def failed(self, error: SparkmirrorError, now: float) -> bool:
+        """Whether the failure is to be told, at once or after a while."""
+        if self._failing_since is None:
+            self._failing_since = now
+        is_told = lasts(error, now - self._failing_since)
+        if is_told:
+            self._failures += 1
+            pause = DENIED_AGAIN if isinstance(error, AuthorizationError) else _PAUSE
+            self.paused_until = now + pause.delay_s(self._failures, 0.5)
+        return is_told
 
 
 class EventLog:
-    """`note` is safe in any thread, and never blocks. Events that can't be written wait, up to a maximum."""
+    """`note` is safe in any thread, and never blocks. Events that can't be written wait, up to a maximum.
+
+    `troubles` are written whenever they change, into the progress topic.
+    """
 
     def __init__(
         self,
@@ -38,28 +68,34 @@ class EventLog:
         connector: ConnectorName,
         settings: ConnectionSettings,
         *,
+        is_main: bool = True,
         write: Write | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """`write` replaces the writer; it raises SparkmirrorError for what can't be written."""
+        """`is_main`: it tells when it starts and stops, and what it can't write: both topics are its own.
+
+        `write` replaces the writer; it raises SparkmirrorError for what can't be written.
+        """
         self._log = flow_log(__name__, flow, connector)
         self._connector = connector
-        self._topic = StateTopic.EVENTS.of(flow.source)
+        self._is_main = is_main
+        self._events = _Output(StateTopic.EVENTS.of(flow.source))
+        self._progress = _Output(StateTopic.PROGRESS.of(flow.source))
         self._node = f"{socket.gethostname()}:{os.getpid()}"
         self._clock = clock
         writer = TopicWriter(settings)
         self._write = write or (
-            lambda topic, events: writer.write(
-                topic, (event.to_record() for event in events), timeout_s=_TIMEOUT_S
+            lambda topic, values: writer.write(
+                topic, (each.to_record() for each in values), timeout_s=_TIMEOUT_S
             )
         )
         self._close = writer.close
         self._waiting: deque[Event] = deque()
         self._dropped = 0
         self._lock = threading.Lock()
-        self._failing_since: float | None = None
-        self._is_said = False
-        self._paused_until = 0.0
+        self.troubles = Troubles(self._log, self.note, clock)
+        """What the connector can't do now."""
+        self._published: Sequence[Trouble] | None = None
         self.thread = PeriodicThread("events", self._log, self._prepare, self._finish)
 
     def note(self, kind: EventKind, text: str, about: object = "") -> None:
@@ -74,18 +110,25 @@ class EventLog:
         return Event(self._clock(), kind, self._connector, about, text[:_TEXT_MAX], self._node)
 
     def _prepare(self) -> Iterable[Job]:
-        self.note(EventKind.STARTED, f"runs in process {os.getpid()} on {socket.gethostname()}")
-        return (Job("write events", _INTERVAL_S, self.flush, first_after_s=_INTERVAL_S),)
+        if self._is_main:
+            self.note(EventKind.STARTED, f"runs in process {os.getpid()} on {socket.gethostname()}")
+        return (
+            Job("write events", _INTERVAL_S, self.flush, first_after_s=_INTERVAL_S),
+            Job("write troubles", _INTERVAL_S, self.publish, first_after_s=_INTERVAL_S),
+        )
 
     def _finish(self) -> None:
-        self.note(EventKind.STOPPED, "was stopped")
-        self._paused_until = 0.0
+        if self._is_main:
+            self.note(EventKind.STOPPED, "was stopped")
+        self._events.paused_until = 0.0
         self.flush()
+        if self._published:
+            self._put(self._progress, [ConnectorTroubles(self._connector, ())])
         self._close()
 
     def flush(self) -> None:
         """Write what waits. Called by `thread`."""
-        if self._clock() < self._paused_until:
+        if self._clock() < self._events.paused_until:
             return
         with self._lock:
             events, dropped = list(self._waiting), self._dropped
@@ -93,24 +136,30 @@ class EventLog:
             return
         if dropped:
             events.append(self._event(EventKind.DROPPED, f"{dropped} events could not be written", ""))
-        try:
-            self._write(self._topic, events)
-        except SparkmirrorError as error:
-            self._note_failure(error, self._clock())
+        if not self._put(self._events, events):
             return
-        self._failing_since, self._is_said = None, False
         with self._lock:
             self._dropped -= dropped
             for _ in range(len(events) - bool(dropped)):
                 self._waiting.popleft()
 
-    def _note_failure(self, error: SparkmirrorError, now: float) -> None:
-        """Say once that events are not written, at once or when that lasts."""
-        if self._failing_since is None:
-            self._failing_since = now
-        lasts = not error.retriable or now - self._failing_since >= _SAID_AFTER_S
-        if lasts:
-            self._paused_until = now + _PAUSE_S
-        if lasts and not self._is_said:
-            self._log.warning("events are not written: %s", error)
-            self._is_said = True
+    def publish(self) -> None:
+        """Write what the connector can't do, if that has changed. Called by `thread`."""
+        now = self.troubles.now
+        if now is self._published or self._clock() < self._progress.paused_until:
+            return
+        if self._put(self._progress, [ConnectorTroubles(self._connector, now)]):
+            self._published = now
+
+    def _put(self, output: _Output, values: Iterable[Event | ConnectorTroubles]) -> bool:
+        """Whether they are written. It is told once that they are not, at once or when that lasts."""
+        try:
+            self._write(output.topic, values)
+        except SparkmirrorError as error:
+            if output.failed(error, self._clock()) and self._is_main:
+                cause = Cause.of(TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, output.topic, str(error))
+                self.troubles.tell(output.topic, [Trouble(cause, output.topic)])
+            return False
+        output.worked()
+        self.troubles.tell(output.topic, ())
+        return True

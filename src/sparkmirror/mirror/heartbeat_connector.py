@@ -4,6 +4,8 @@ import time
 from collections.abc import Callable, Iterable
 
 from sparkmirror.batches.log_records import LogRecord
+from sparkmirror.domain.errors import AuthorizationError, KafkaError
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.denials import Denials
 from sparkmirror.periodic.flow_log import flow_log
@@ -12,13 +14,18 @@ from sparkmirror.settings.configured import ConfiguredHeartbeat, FlowWorker
 from sparkmirror.settings.heartbeat import heartbeat_record
 from sparkmirror.settings.internal_topics import heartbeats_off, heartbeats_topic
 from sparkmirror.storage.own_topics import OwnTopics, watching
+from sparkmirror.storage.troubles import Troubles
 
 
 class HeartbeatConnector:
     """The heartbeat connector of one flow."""
 
     def __init__(
-        self, on: FlowWorker, connector: ConfiguredHeartbeat, require: Callable[[], None] = lambda: None
+        self,
+        on: FlowWorker,
+        connector: ConfiguredHeartbeat,
+        require: Callable[[], None] = lambda: None,
+        troubles: Troubles | None = None,
     ) -> None:
         """`require` returns when the clusters are those that are meant."""
         self._require = require
@@ -27,8 +34,19 @@ class HeartbeatConnector:
         self._writer = TopicWriter(on.worker_client)
         log = flow_log(__name__, on.flow, connector.name)
         topic = heartbeats_topic(on.flow, connector)
-        self._topics = OwnTopics([topic], connector.admin, connector.admin_plugins, log)
-        self._denials = Denials(log, "emit heartbeat", f"; {heartbeats_off(on.flow)}")
+        self.troubles = troubles or Troubles(log)
+        self._topics = OwnTopics([topic], connector.admin, connector.admin_plugins, log, self.troubles)
+        off = heartbeats_off(on.flow)
+
+        def tell(error: AuthorizationError | None) -> None:
+            cause = Cause.of_error(
+                TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, topic.name, error or KafkaError(""), off
+            )
+            self.troubles.tell(
+                "denied", [] if error is None else [Trouble(cause, topic.name)], is_logged=True
+            )
+
+        self._denials = Denials(log, "emit heartbeat", f"; {off}", tell=tell)
         self.written_topics: frozenset[str] = frozenset()
         self.emitted = 0
         self.emitted_at: float | None = None
@@ -45,11 +63,6 @@ class HeartbeatConnector:
             Job("emit heartbeat", settings.interval_s, self._emit, first_after_s=settings.interval_s),
             watching(self._watch_topic),
         )
-
-    @property
-    def trouble(self) -> str | None:
-        """Why its topic can't be created or written. Safe in any thread."""
-        return self._topics.trouble or self._denials.now
 
     def _watch_topic(self) -> None:
         self._topics.watch(time.monotonic())

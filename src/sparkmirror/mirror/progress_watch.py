@@ -6,16 +6,19 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from operator import attrgetter
 from typing import Final
 
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.quantities import as_size
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import THROTTLED_FROM, throttled_by
 from sparkmirror.metrics.partition_table import known_lag
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, StalledPartitions
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
-from sparkmirror.storage.events import EventKind, Note, no_note
+from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from sparkmirror.storage.troubles import Troubles
 
 _READ = "read the progress"
 _POLL_INTERVAL_S = 1.0
@@ -73,15 +76,16 @@ class ProgressWatch:
         reader: ProgressReader,
         connector: ConnectorName,
         is_copying: Callable[[], bool] = lambda: True,
-        note: Note = no_note,
+        troubles: Troubles | None = None,
         *,
         is_promoted: Callable[[str], bool] = lambda _: False,
     ) -> None:
         """`reader` is closed when `thread` ends. No report is missed before `is_copying`: Spark may start.
 
-        `note` gets the events. The last reports of a topic that `is_promoted` count no more.
+        `troubles` gets the events. The last reports of a topic that `is_promoted` count no more.
         """
-        self._note = note
+        self._troubles = troubles or Troubles(logging.getLogger(__name__))
+        self._note = self._troubles.note
         self._is_copying = is_copying
         self._is_promoted = is_promoted
         self._flow = flow
@@ -154,6 +158,17 @@ class ProgressWatch:
             if connector == self._connector and report.updated_at >= self._began_at
         ]
         self.meter.take_tasks(tasks, time.monotonic())
+        unwritten = {topic: why for report in tasks for topic, why in report.unwritten.items()}
+        self._troubles.tell(
+            "tasks",
+            [
+                Trouble(
+                    Cause.of_error(TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, topic, KafkaError(why)),
+                    topic,
+                )
+                for topic, why in unwritten.items()
+            ],
+        )
 
     def _log_changes(self) -> None:
         changed = _changed(self._current, attrgetter("error"), self._errors)

@@ -8,9 +8,15 @@ from functools import partial
 
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
-from sparkmirror.domain.errors import SparkmirrorError, SupersededError
-from sparkmirror.domain.quantities import some_of
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    SparkmirrorError,
+    SupersededError,
+    UnsupportedVersionError,
+)
+from sparkmirror.domain.quantities import as_time, some_of
 from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.flow_clusters import FlowClusters
 from sparkmirror.mirror.flow_start import FlowStart
@@ -23,7 +29,7 @@ from sparkmirror.mirror.reassignment import (
 )
 from sparkmirror.mirror.source_topics import SourceTopics
 from sparkmirror.periodic.denials import Denials
-from sparkmirror.periodic.flow_log import LogOnce, flow_log
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.plan.flow_planning import obstacles
 from sparkmirror.plan.without_position import started_over, starts_over
@@ -42,10 +48,10 @@ from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_watch import SparkWatch
-from sparkmirror.storage.events import Note, no_note
 from sparkmirror.storage.own_topics import watching
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.promotions import Promotions
+from sparkmirror.storage.troubles import Troubles
 
 _WATCH_INTERVAL_S = 1.0
 _WAITING_RETRY_S = 2.0
@@ -85,10 +91,10 @@ class SourceConnector:
         policy: ReassignmentPolicy = DEFAULT_REASSIGNMENT,
         *,
         limits: Callable[[], RateLimits] = lambda: NO_LIMITS,
-        note: Note = no_note,
+        troubles: Troubles | None = None,
         clusters: FlowClusters | None = None,
     ) -> None:
-        """`note` gets the events; `clusters` are shared with the flow's other connectors."""
+        """`troubles` gets the events; `clusters` are shared with the flow's other connectors."""
         self._on = on
         self._connector = connector
         self._policy = policy
@@ -102,14 +108,14 @@ class SourceConnector:
         self._spark_watch = SparkWatch(self._log)
         self._other_slots_since: float | None = None
         self._admins: FlowAdmins | None = None
-        self._own_topics = SourceTopics(on, connector, self._log, note)
-        self._clusters = clusters or FlowClusters(on, connector, note=note)
+        self._troubles = troubles or Troubles(self._log)
+        self._own_topics = SourceTopics(on, connector, self._log, self._troubles)
+        self._clusters = clusters or FlowClusters(on, connector, note=self._troubles.note)
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
         self._append_time: AppendTimeTopics | None = None
         self._copies = ReplacedCopies()
-        self._unwritten = LogOnce(self._log)
         self._topics: Topics | None = None
         self._is_checked = False
         self._asked_at: float | None = None
@@ -128,14 +134,6 @@ class SourceConnector:
     def slots(self) -> int | None:
         """Spark's slots for its tasks, when Spark was asked last. Safe in any thread."""
         return self._copy_jobs.slots
-
-    @property
-    def trouble(self) -> str | None:
-        """The error that an operator must fix while the rest continues. Safe in any thread."""
-        if self.thread.failure is not None:
-            return str(self.thread.failure)
-        incompatible = None if self._config_sync is None else self._config_sync.incompatible
-        return self._clusters.trouble or self._own_topics.trouble or incompatible
 
     @property
     def promotions(self) -> Promotions:
@@ -187,25 +185,51 @@ class SourceConnector:
         if settings.preserved_topics is not None:
             jobs.append(Job("watch promotions", CHECK_INTERVAL_S, self._watch_promotions, CHECK_INTERVAL_S))
         self._config_sync = ConfigSync(settings, admins, self._log)
-        syncs: list[tuple[str, float | None, ConfigSync | AclSync | AccountSync]] = [
-            ("sync topic configs", settings.sync_topic_configs_interval_s, self._config_sync),
-            ("sync topic ACLs", settings.sync_topic_acls_interval_s, AclSync(settings, admins, self._log)),
-            ("sync accounts", settings.sync_accounts_interval_s, AccountSync(settings, admins, self._log)),
+        syncs: list[tuple[str, float | None, Callable[[], None], str]] = [
+            (
+                "sync topic configs",
+                settings.sync_topic_configs_interval_s,
+                self._sync_configs,
+                "sync.topic.configs.enabled",
+            ),
+            (
+                "sync topic ACLs",
+                settings.sync_topic_acls_interval_s,
+                AclSync(settings, admins, self._log).run,
+                "sync.topic.acls.enabled",
+            ),
+            (
+                "sync accounts",
+                settings.sync_accounts_interval_s,
+                AccountSync(settings, admins, self._log).run,
+                "sync.quotas and sync.users",
+            ),
         ]
         jobs += [
-            Job(name, interval_s, self._unless_denied(name, sync.run), first_after_s=_FIRST_SYNC_AFTER_S)
-            for name, interval_s, sync in syncs
+            Job(name, interval_s, self._unless_denied(name, run, switch), first_after_s=_FIRST_SYNC_AFTER_S)
+            for name, interval_s, run, switch in syncs
             if interval_s is not None
         ]
         return jobs
 
-    def _unless_denied(self, name: str, run: Callable[[], None]) -> Callable[[], None]:
-        denials = Denials(self._log, name)
+    def _unless_denied(self, name: str, run: Callable[[], None], switch: str) -> Callable[[], None]:
+        def tell(error: AuthorizationError | None) -> None:
+            found = [] if error is None else [_not_synced(name, error, f"or switch it off: {switch}")]
+            self._troubles.tell(f"denied: {name}", found, is_logged=True)
+
+        denials = Denials(self._log, name, tell=tell)
 
         def attempt() -> None:
             denials.attempt(run)
 
         return attempt
+
+    def _sync_configs(self) -> None:
+        assert self._config_sync is not None
+        self._config_sync.run()
+        why, name = self._config_sync.incompatible, "sync topic configs"
+        found = [] if why is None else [_not_synced(name, UnsupportedVersionError(why))]
+        self._troubles.tell(name, found, is_logged=True)
 
     def _finish(self) -> None:
         self._copy_jobs.stop(in_order=self.thread.may_run)
@@ -241,6 +265,7 @@ class SourceConnector:
         assert self._admins is not None
         topics = self._topic_sync.plan()
         made = self._topic_sync.apply(topics.plan)
+        self._troubles.tell("topics", self._topic_sync.troubles)
         if topics is not self._topics or made or self._append_time.is_due:
             target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S) if made else topics.target
             self._copy = copy_partitions(self._settings, topics.source, target, topics.pairs)
@@ -248,10 +273,7 @@ class SourceConnector:
                 self.thread.hasten(_REFRESH, _WAITING_RETRY_S)
                 return
             self._wanted = self._marked(self._append_time.noted(self._copy.ready), topics)
-            self._unwritten.log(
-                f"its topic is not mirrored until that is known: {why}"
-                for why in self._append_time.unreadable
-            )
+            self._troubles.tell("timestamp types", self._append_time.unreadable)
             self._topics = topics
         if self._append_time.unreadable:
             self._topics = None  # so that they are asked for again
@@ -344,8 +366,18 @@ class SourceConnector:
             self._log.warning("%s; copying is taken back: the group elected this process", error)
             self._copy_jobs.replace(partitions, self._reassignment.load)
         self._running = partitions
-        if not partitions:
-            self._log.info("no topic to mirror yet")
+        self._troubles.tell("first topic", [] if partitions else [self._waits_for_topics()])
+
+    def _waits_for_topics(self) -> Trouble:
+        settings, source = self._settings, self._on.flow.source
+        again = settings.refresh_topics_interval_s
+        remedy = (
+            f"it looks again every {as_time(again)} (refresh.topics.interval.seconds)"
+            if again
+            else "refresh.topics.enabled=false: only a restart finds topics that come later"
+        )
+        reason = f"no topic of {source} that is selected can be copied yet"
+        return Trouble(Cause(TroubleWord.WAITING, Subject.ACTION, reason, remedy), "copy topics")
 
     def _watch(self) -> None:
         if self._copy_jobs.has_ended:
@@ -397,3 +429,7 @@ class SourceConnector:
                 len(self._running),
                 imbalance,
             )
+
+
+def _not_synced(name: str, error: SparkmirrorError, remedy: str = "") -> Trouble:
+    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.ACTION, name, error, remedy), name)

@@ -11,9 +11,9 @@ from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.internal_topics import offset_syncs_topic, own_topics_on_target
 from sparkmirror.storage.attempts import missing_topic
-from sparkmirror.storage.events import Note, no_note
 from sparkmirror.storage.own_topics import Ensured, OwnTopics
 from sparkmirror.storage.topic_creation import require_compacted
+from sparkmirror.storage.troubles import Troubles
 
 _ATTEMPTS_TIMEOUT_S: Final = 20.0
 """An overloaded broker takes long to learn of a new topic; without this one nothing is fenced."""
@@ -22,28 +22,21 @@ _ATTEMPTS_TIMEOUT_S: Final = 20.0
 class SourceTopics:
     """One owner; every method blocks."""
 
-    def __init__(
-        self, on: FlowWorker, connector: ConfiguredSource, log: FlowLog, note: Note = no_note
-    ) -> None:
+    def __init__(self, on: FlowWorker, connector: ConfiguredSource, log: FlowLog, troubles: Troubles) -> None:
         syncs, plugins = offset_syncs_topic(on, connector), connector.admin_plugins
         self._on = on
         self._log = log
         self._attempts = StateTopic.ATTEMPTS.of(on.flow.source)
         on_target = own_topics_on_target(on, connector)
-        self._on_target = OwnTopics(on_target, connector.target_admin, plugins, log, note)
+        self._on_target = OwnTopics(on_target, connector.target_admin, plugins, log, troubles)
         self._syncs = OwnTopics(
-            [] if syncs is None else [syncs], connector.offset_syncs_admin, plugins, log, note
+            [] if syncs is None else [syncs], connector.offset_syncs_admin, plugins, log, troubles
         )
         own = {topic.name for topic in on_target} | ({syncs.name} if syncs else set())
         self.of_tasks = frozenset(own - {StateTopic.EVENTS.of(on.flow.source)})
         """What the tasks' state is kept in."""
         self.has_attempts = True
         """Whether attempts can be recorded."""
-
-    @property
-    def trouble(self) -> str | None:
-        """Why some can't be created. Safe in any thread."""
-        return self._on_target.trouble or self._syncs.trouble
 
     def create(self, target: Admin) -> None:
         """Raises KafkaError where the flow can't begin, UnfitTopicError where it would lose its state."""

@@ -16,9 +16,15 @@ class Denials:
     """A periodic action that may lack a right. Has one owner; `now` is safe in any thread."""
 
     def __init__(
-        self, log: FlowLog, name: str, advice: str = "", clock: Callable[[], float] = time.monotonic
+        self,
+        log: FlowLog,
+        name: str,
+        advice: str = "",
+        clock: Callable[[], float] = time.monotonic,
+        tell: Callable[[AuthorizationError | None], None] = lambda _: None,
     ) -> None:
-        """`advice` follows each error."""
+        """`advice` follows each error in the log. `tell` gets the error when it changes, None without one."""
+        self._tell = tell
         self._log = log
         self._name = name
         self._advice = advice
@@ -35,16 +41,19 @@ class Denials:
         try:
             action()
         except AuthorizationError as error:
-            self._note(f"{error}{self._advice}")
+            self._note(error)
             return False
         if self.now is not None:
             self._log.info("%s works again", self._name)
+            self._tell(None)
         self._count, self.now = 0, None
         return True
 
-    def _note(self, error: str) -> None:
+    def _note(self, denied: AuthorizationError) -> None:
+        error = f"{denied}{self._advice}"
         self._count += 1
         self._again_at = self._clock() + DENIED_AGAIN.delay_s(self._count, 0.5)
         if error != self.now:
             self._log.warning("%s failed, and is tried again later: %s", self._name, error)
+            self._tell(denied)
         self.now = error

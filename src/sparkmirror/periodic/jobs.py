@@ -16,7 +16,7 @@ from sparkmirror.domain.errors import (
     UnfitTopicError,
 )
 from sparkmirror.periodic.flow_log import FlowLog
-from sparkmirror.periodic.job_failures import REPEATED_EVERY_S, JobFailures
+from sparkmirror.periodic.job_failures import REPEATED_EVERY_S, JobFailures, Listener
 
 T = TypeVar("T")
 
@@ -85,6 +85,10 @@ class PeriodicThread:
         """The last error of a job that fails now, as the log has it."""
         return self._failures.now
 
+    def tell_failures(self, listener: Listener) -> None:
+        """Call the listener whenever jobs begin to fail for longer, or work again. Before `start`."""
+        self._failures.listener = listener
+
     @property
     def may_run(self) -> bool:
         """The result of the callable that `run_only_while` got."""
@@ -145,6 +149,7 @@ class PeriodicThread:
                 self._stopping,
                 self._log,
                 gives_up=lambda error: isinstance(error, UnfitTopicError | SameClusterError),
+                note=lambda error: self._failures.not_begun(self.name, error),
             )
         except SparkmirrorError as error:
             self._fail(error)
@@ -162,7 +167,7 @@ class PeriodicThread:
             self._failures.failed(job.name, error, time.monotonic())
         except Exception as error:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop
             self._log.exception("%s failed", job.name)
-            self._failures.note(job.name, repr(error))
+            self._failures.bug(job.name, error)
         else:
             now = time.monotonic()
             self._failures.worked(job.name, now)
@@ -170,6 +175,7 @@ class PeriodicThread:
 
     def _fail(self, error: SparkmirrorError) -> None:
         self._log.error("%s", error)
+        self._failures.not_begun(self.name, error)
         self.failure = error
         self._stopping.set()
 
@@ -187,19 +193,21 @@ def persist(
     log: "FlowLog | logging.Logger",
     *,
     gives_up: Callable[[SparkmirrorError], bool] = lambda _: False,
+    note: Callable[[SparkmirrorError | None], None] = lambda _: None,
 ) -> T | None:
     """Retry the action with back-off and return its result; None when `stopping` is set before it succeeds.
 
-    An error that does not pass by itself is logged once a minute.
+    An error that does not pass by itself is logged once a minute. `note` gets each error, then None.
     Raises a SparkmirrorError for which `gives_up` returns True.
     """
     failures, said, said_at = 0, "", 0.0
     while not stopping.is_set():
         try:
-            return action()
+            result = action()
         except SparkmirrorError as error:
             if gives_up(error):
                 raise
+            note(error)
             if stopping.is_set():
                 break
             failures += 1
@@ -209,6 +217,9 @@ def persist(
                 said, said_at = str(error), now
                 log.warning("%s; retrying in %.0f s", error, delay_s)
             stopping.wait(delay_s)
+        else:
+            note(None)
+            return result
     return None
 
 

@@ -9,7 +9,6 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sparkmirror.domain.errors import PluginError
 from sparkmirror.domain.explanation import Verdict
-from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.state_topics import is_state_topic
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle, trail
 from sparkmirror.settings.source import MirrorSourceSettings
@@ -83,12 +82,6 @@ class Selected:
 
 
 NOTHING_SELECTED: Final = Selected()
-
-
-def blocked_lines(selected: Selected) -> list[str]:
-    """Return a line for each cause, however many topics it concerns."""
-    causes = by_cause(selected.blocked)
-    return [f"{some_of(topics)} can't be mirrored: {blocked}" for blocked, topics in causes.items()]
 
 
 def by_cause(blocked: Mapping[str, Blocked]) -> Mapping[Blocked, Sequence[str]]:

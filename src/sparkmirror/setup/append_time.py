@@ -1,11 +1,13 @@
 """Finds topics of the target with LogAppendTime, since batches that are copied to them must be marked."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
 from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.kafka.admin.admin import Admin
 
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
@@ -22,8 +24,8 @@ class AppendTimeTopics:
         self._now = now
         self._stamps: dict[tuple[str, bytes], bool] = {}
         self._asked_at = now()
-        self.unreadable: tuple[str, ...] = ()
-        """Why nothing is known of some topics."""
+        self.unreadable: Sequence[Trouble] = ()
+        """The topics that are not mirrored until something is known of them."""
 
     @property
     def is_due(self) -> bool:
@@ -45,7 +47,7 @@ class AppendTimeTopics:
         }
         new = sorted(topic for topic, key in wanted.items() if key not in self._stamps)
         described, untold = self._target.known_topic_configs(new, [_TIMESTAMP_TYPE])
-        self.unreadable = tuple(map(str, untold.values()))
+        self.unreadable = _unreadable(partitions, untold)
         if not self._stamps:
             self._asked_at = self._now()
         found = {
@@ -64,3 +66,20 @@ class AppendTimeTopics:
             for partition in partitions
             if partition.target_topic not in untold
         )
+
+
+def _unreadable(partitions: Sequence[CopyPartition], errors: Mapping[str, KafkaError]) -> Sequence[Trouble]:
+    counts: dict[tuple[str, str], int] = {}
+    for each in partitions:
+        if each.target_topic in errors:
+            of = each.source.topic, each.target_topic
+            counts[of] = max(counts.get(of, 0), each.source.partition + 1)
+    return [
+        Trouble(
+            Cause.of_error(TroubleWord.NOT_READ, Subject.TOPIC, remote, errors[remote]),
+            topic,
+            remote,
+            partitions=(0, count),
+        )
+        for (topic, remote), count in counts.items()
+    ]

@@ -34,12 +34,8 @@ class ConfigSync:
         self._log = log
         self._problems = LogOnce(log, lines_max=_LINES_MAX, overflow="similar problems of %d more topics")
         self._unreadable: list[str] = []
-        self._incompatible: str | None = None
-
-    @property
-    def incompatible(self) -> str | None:
+        self.incompatible: str | None = None
         """Why no config can follow, in Java's words, where the brokers are too old. Safe in any thread."""
-        return self._incompatible
 
     def run(self) -> None:
         """Raises KafkaError."""
@@ -77,7 +73,7 @@ class ConfigSync:
         except UnsupportedVersionError as error:
             problems.append(self._too_old(plan, error))
         else:
-            self._incompatible = None
+            self.incompatible = None
             done = plan.changes.keys() - errors.keys() - refused.keys()
             self._log_done([topic for topic in plan.changes if topic in done])
             problems += map(str, errors.values())
@@ -88,11 +84,11 @@ class ConfigSync:
 
     def _too_old(self, plan: ConfigPlan, error: UnsupportedVersionError) -> str:
         target = self._settings.flow.target
-        self._incompatible = (
+        self.incompatible = (
             f"the target cluster '{target}' is not compatible with IncrementalAlterConfigs API"
         )
         return (
-            f"{self._incompatible} ({error}), so configs of {_named(sorted(plan.changes))} don't follow the "
+            f"{self.incompatible} ({error}), so configs of {_named(sorted(plan.changes))} don't follow the "
             f"source: upgrade {target} to Kafka 2.3 or newer, or set sync.topic.configs.enabled=false"
         )
 

@@ -53,12 +53,6 @@ class GrowTopic:
     source: str = ""
     existing: int = 0
 
-    @property
-    def waiting(self) -> str:
-        """Name the partitions that can't be copied before they are created."""
-        first, last = self.existing, self.partitions - 1
-        return f"partition {last}" if first == last else f"partitions {first} to {last}"
-
 
 @dataclass(frozen=True, slots=True)
 class TopicNote:

@@ -6,13 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from sparkmirror.domain.errors import KafkaError, TopicExistsError
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.topics import TopicListing
-from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
+from sparkmirror.domain.troubles import Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
-from sparkmirror.policies.admin_writes import Results
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
-from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Selected, Selection, blocked_lines
+from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Selected, Selection
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.refused_configs import TopicCreations, created_without
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
@@ -24,8 +23,8 @@ from sparkmirror.setup.topic_plan import (
     TopicPlan,
     missing_topics,
     plan_topics,
-    throttled_creation,
 )
+from sparkmirror.setup.topic_troubles import blocked, is_done, refused, untold
 
 _RETRY_S: Final = 30.0
 """The delay before failed changes are retried while nothing changes."""
@@ -89,16 +88,16 @@ class TopicSync:
         self._creations = TopicCreations(admins.writes.create_topics, admins.checks.create_topics)
         self._planned: tuple[_Sight, Topics] | None = None
         self._applied: TopicPlan | None = None
-        self._is_all_readable = True
+        self._untold: Mapping[str, KafkaError] = {}
         self._retry_at = _NEVER
         self._made: dict[str, int] = {}
         self._made_until = 0.0
         self._awaiting_since: float | None = None
-        self._problems = LogOnce(log, logging.WARNING, _LINES_MAX, "similar problems of %d more topics")
         self._without = LogOnce(log)
-        self._throttled = LogOnce(log, logging.INFO)
         self._held = LogOnce(log)
         self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "similar problems of %d more topics")
+        self.troubles: Sequence[Trouble] = ()
+        """The selected topics, or partitions of them, that have no place on the target by the last plan."""
 
     def plan(self) -> Topics:
         """Read only; the same object as before while there is nothing new. Raises KafkaError."""
@@ -114,7 +113,7 @@ class TopicSync:
         return topics
 
     def apply(self, plan: TopicPlan) -> Mapping[str, int]:
-        """Apply it once: the partitions of topics that changed. Each problem is logged once.
+        """Apply it once: the partitions of topics that changed. `troubles` has what could not be done.
 
         Raises KafkaError.
         """
@@ -126,23 +125,20 @@ class TopicSync:
             self._deletes.apply()
         results = {**created, **grown}
         changes: list[NewTopic | GrowTopic] = [*plan.creates, *plan.grows]
-        made = {change.name: change.partitions for change in changes if _is_done(results[change.name])}
+        made = {change.name: change.partitions for change in changes if is_done(results[change.name])}
         self._tell_made("created", [topic for topic in made if topic in created])
         self._tell_made("grew", [topic for topic in made if topic in grown])
         self._held.log(() if plan.held is None else (f"no topic is deleted on the target: {plan.held}",))
-        blocked = [] if self._planned is None else blocked_lines(self._planned[1].selected)
-        throttled = {name for name, error in results.items() if _is_throttled(error)}
-        self._problems.log(sorted([*plan.warnings, *blocked, *_failures(plan, results)]))
+        self.troubles = [*self._not_begun(), *refused(self._settings.flow, plan, results)]
         self._without.log(text for _, text in created_without(without))
-        self._throttled.log([throttled_creation(self._settings.flow.target)] if throttled else [])
         self._notes.log(sorted(map(str, plan.notes)))
         self._applied = plan
         if made:
             self._made |= made
             self._made_until = time.monotonic() + _SHOWN_AFTER_S
-        if throttled:
+        if self._is_throttled:
             self._retry_at = time.monotonic() + _THROTTLED_RETRY_S
-        elif len(made) < len(changes) or not self._is_all_readable:
+        elif len(made) < len(changes) or self._untold:
             self._retry_at = time.monotonic() + _RETRY_S
         else:
             self._retry_at = self._made_until if made else _NEVER
@@ -151,7 +147,17 @@ class TopicSync:
     @property
     def has_problems(self) -> bool:
         """Whether something of the last plan could not be done."""
-        return bool(self._problems)
+        return any(trouble.requires_action for trouble in self.troubles)
+
+    @property
+    def _is_throttled(self) -> bool:
+        return any(trouble.word is TroubleWord.THROTTLED for trouble in self.troubles)
+
+    def _not_begun(self) -> Iterable[Trouble]:
+        if self._planned is None:
+            return []
+        topics = self._planned[1]
+        return [*blocked(topics.selected, topics.source), *untold(self._untold, topics.source)]
 
     def awaits_more(self, now: float) -> bool:
         """Tell whether a copy job is to wait for more topics than the target lists.
@@ -159,7 +165,7 @@ class TopicSync:
         A broker lists thousands of new topics gradually, and one copy job is for all of them. A quota may let
         them through one by one, for hours: every `_TOGETHER_S` copying begins with those that are there.
         """
-        if not (self._made or self._throttled):
+        if not (self._made or self._is_throttled):
             self._awaiting_since = None
         elif self._awaiting_since is None:
             self._awaiting_since = now
@@ -177,13 +183,13 @@ class TopicSync:
         selected = self._selection.select(source)
         pairs = selected.pairs
         missing = missing_topics(self._settings, source, target, pairs)
-        configs, untold = self._admins.source.known_topic_configs(missing)
+        configs, secret = self._admins.source.known_topic_configs(missing)
         source |= {topic: replace(source[topic], configs=configs.get(topic, ())) for topic in missing}
         # Without its configs a topic is not made: they would not be found wanting until much later.
-        makeable = [pair for pair in pairs if pair[0] not in untold] if untold else pairs
+        makeable = [pair for pair in pairs if pair[0] not in secret] if secret else pairs
         plan = plan_topics(self._settings, source, target, makeable)
-        plan = replace(plan, warnings=(*plan.warnings, *map(str, untold.values())))
-        self._is_all_readable = not untold
+        plan = replace(plan, warnings=(*plan.warnings, *map(str, secret.values())))
+        self._untold = secret
         return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), selected)
 
     def _with_made(self, target: Mapping[str, int]) -> Mapping[str, int]:
@@ -214,19 +220,3 @@ class TopicSync:
 
 
 _NO_DELETES: Final = DeletePlan()
-
-
-def _is_done(error: KafkaError | None) -> bool:
-    """Whether it was created, or exists already: the listing may be older than the topic."""
-    return error is None or isinstance(error, TopicExistsError)
-
-
-def _is_throttled(error: KafkaError | None) -> bool:
-    return error is not None and error.code == THROTTLING_QUOTA_EXCEEDED
-
-
-def _failures(plan: TopicPlan, results: Results) -> Iterable[str]:
-    waiting = {topic.name: f"; {topic.waiting} of {topic.source} wait for it" for topic in plan.grows}
-    for name, error in results.items():
-        if not _is_done(error) and not _is_throttled(error):
-            yield f"{error}{waiting.get(name, '')}"

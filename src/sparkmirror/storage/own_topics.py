@@ -14,13 +14,15 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, TopicExistsError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.topics import TopicCreation
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord, cause_line
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.wire.error_codes import INVALID_REPLICATION_FACTOR, NONE
 from sparkmirror.periodic.denials import DENIED_AGAIN
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.periodic.jobs import Job
 from sparkmirror.policies.admin_writes import AdminWrites
-from sparkmirror.storage.events import EventKind, Note, no_note
+from sparkmirror.storage.events import EventKind
+from sparkmirror.storage.troubles import Troubles
 
 _WATCH_INTERVAL_S: Final = 10.0
 _TRY_AGAIN: Final = Backoff(30.0, 300.0)
@@ -59,7 +61,7 @@ class Ensured(NamedTuple):
     """
 
     missing: frozenset[str] = frozenset()
-    refused: Mapping[str, str] = {}
+    refused: Mapping[str, Trouble] = {}
     remade: frozenset[str] = frozenset()
 
 
@@ -84,17 +86,17 @@ class OwnTopics:
         admin: ConnectionSettings,
         plugins: AdminPlugins,
         log: FlowLog,
-        note: Note = no_note,
+        troubles: Troubles,
     ) -> None:
-        """`note` gets an incident for each topic that had vanished."""
+        """`troubles` gets what can't be created or written, and an incident for each that had vanished."""
         self._topics = topics
         self._admin = admin
         self._plugins = plugins
         self._log = log
-        self._note = note
-        self._refusals = LogOnce(log)
+        self._troubles = troubles
+        self._finder = ", ".join(topic.name for topic in topics)
         self._unfit = LogOnce(log)
-        self._unwritable = ""
+        self._unwritable: Sequence[Trouble] = ()
         self._present: frozenset[str] = frozenset()
         self._tries = 0
         self._is_denied = False
@@ -102,11 +104,6 @@ class OwnTopics:
         self._try_again_at = 0.0
         self.result = Ensured()
         """Of the last call of `ensure`."""
-
-    @property
-    def trouble(self) -> str | None:
-        """Why topics can't be created, or be written to; None without a reason. Safe in any thread."""
-        return "; ".join(dict.fromkeys(self.result.refused.values())) or self._unwritable or None
 
     def lacks(self, topic: str) -> bool:
         """Whether the topic is not there and can't be created. Safe in any thread."""
@@ -139,8 +136,11 @@ class OwnTopics:
             missing = missing_topics(admin, topics)
             results = _created(missing, self._plugins.over(admin, topics[0].cluster))
             known = {name: why for name, why in self.result.refused.items() if name not in _names(topics)}
+            needed = _hopeless(missing, results)
             refused = known | {
-                topic.name: _why(topic, error, admin)
+                topic.name: _refusal(topic, error, admin)
+                if needed is None or not _waits(topic, error)
+                else _waiting(topic, needed)
                 for topic in missing
                 if (error := results[topic.name]) is not None
             }
@@ -152,17 +152,20 @@ class OwnTopics:
             new = [topic for topic in topics if topic.name in self._present - seen]
             if new:
                 self._note_unfit(unfit(admin, new))
+            self._troubles.tell(self._finder, [*refused.values(), *self._unwritable])
         for topic in missing:
             error = results[topic.name]
             if error is not None and topic.is_needed:
-                raise type(error)(refused[topic.name], error.code)
+                raise type(error)(cause_line([refused[topic.name]]), error.code)
         return self.result
 
     def _note_unfit(self, found: Sequence[Unfit]) -> None:
-        self._unfit.log(map(str, found))
-        self._unwritable = "; ".join(str(each) for each in found if not each.can_be_written)
+        self._unfit.log(str(each) for each in found if each.can_be_written)
+        self._unwritable = [_unwritable(each) for each in found if not each.can_be_written]
 
-    def _note_results(self, missing: Sequence[OwnTopic], refused: Mapping[str, str], admin: Admin) -> None:
+    def _note_results(
+        self, missing: Sequence[OwnTopic], refused: Mapping[str, Trouble], admin: Admin
+    ) -> None:
         there = _names(self._topics) - refused.keys()
         vanished = [topic for topic in missing if topic.name in self._present]
         remade = [topic for topic in vanished if topic.name in there]
@@ -173,8 +176,7 @@ class OwnTopics:
             text = f"{topic.name} had vanished from {admin.cluster} and was created again"
             text = f"{text}: {topic.when_remade}" if topic.when_remade else text
             self._log.warning("%s", text)
-            self._note(EventKind.INCIDENT, text, topic.cluster)
-        self._refusals.log(refused.values())
+            self._troubles.note(EventKind.INCIDENT, text, topic.cluster)
         self._present = there
         self.result = Ensured(_names(missing), refused, _names(remade))
 
@@ -203,10 +205,22 @@ def _created(missing: Sequence[OwnTopic], writes: AdminWrites) -> Mapping[str, K
         if topic.takes_default and _lacks_brokers(results[topic.name])
     ]
     # Without positions nothing begins: the factor is put right for all of them.
-    is_hopeless = any(
-        topic.is_needed and not topic.takes_default and results[topic.name] for topic in missing
-    )
-    return results if is_hopeless else {**results, **_create(few, writes)}
+    return results if _hopeless(missing, results) else {**results, **_create(few, writes)}
+
+
+def _hopeless(missing: Sequence[OwnTopic], results: Mapping[str, KafkaError | None]) -> OwnTopic | None:
+    """Return the topic without which no flow begins, if it can't be created."""
+    needed = (topic for topic in missing if topic.is_needed and not topic.takes_default)
+    return next((topic for topic in needed if results[topic.name]), None)
+
+
+def _waits(topic: OwnTopic, error: KafkaError) -> bool:
+    return topic.takes_default and _lacks_brokers(error)
+
+
+def _waiting(topic: OwnTopic, needed: OwnTopic) -> Trouble:
+    cause = Cause(TroubleWord.WAITING, Subject.STATE_TOPIC, f"it is created together with {needed.name}")
+    return Trouble(cause, topic.name)
 
 
 def _create(creations: Sequence[TopicCreation], writes: AdminWrites) -> Mapping[str, KafkaError | None]:
@@ -221,18 +235,28 @@ def _lacks_brokers(error: KafkaError | None) -> bool:
     return error is not None and error.code == INVALID_REPLICATION_FACTOR
 
 
-def _why(topic: OwnTopic, error: KafkaError, admin: Admin) -> str:
+def _refusal(topic: OwnTopic, error: KafkaError, admin: Admin) -> Trouble:
     """Why a topic could not be created, and what to do."""
+    reason, remedy = str(error), ""
     if isinstance(error, AuthorizationError):
-        unless = f"; {topic.unless}" if topic.unless else ""
-        return f"not created, give the right or create it by hand: {error}{unless}"
-    if not _lacks_brokers(error):
-        return f"not created: {error}"
-    wanted, key = topic.creation.replication_factor, topic.replicas_setting
-    keys = f"{key} of its worker ({topic.cluster}.{key} in mm2.properties)" if key in _OF_WORKER else key
-    return (
-        f"not created: {topic.name} can't have {wanted} replicas on {admin.cluster}: set {keys} to what its "
-        "brokers allow, or to -1 for their default; sparkmirror plan shows every such topic"
+        remedy = "give the right or create it by hand"
+        remedy += f"; {topic.unless}" if topic.unless else ""
+    elif _lacks_brokers(error):
+        wanted, key = topic.creation.replication_factor, topic.replicas_setting
+        keys = f"{key} of its worker ({topic.cluster}.{key} in mm2.properties)" if key in _OF_WORKER else key
+        reason = f"{topic.name} can't have {wanted} replicas on {admin.cluster}"
+        remedy = (
+            f"set {keys} to what its brokers allow, or to -1 for their default; sparkmirror plan shows every "
+            "such topic"
+        )
+    cause = Cause.of(TroubleWord.NOT_CREATED, Subject.STATE_TOPIC, topic.name, reason, remedy)
+    return Trouble(cause, topic.name)
+
+
+def _unwritable(found: Unfit) -> Trouble:
+    name = found.topic.name
+    return Trouble(
+        Cause.of(TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, name, found.why, found.remedy), name
     )
 
 

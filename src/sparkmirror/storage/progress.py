@@ -129,16 +129,22 @@ class TaskLoad(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class TaskProgress:
-    """`updated_at` is in epoch seconds."""
+    """`updated_at` is in epoch seconds. `unwritten` has the state topics that it can't write to, and why."""
 
     connector: ConnectorName
     task: int
     job_epoch: int
     load: TaskLoad
     updated_at: float
+    unwritten: Mapping[str, str] = field(default_factory=dict)
 
     def to_record(self) -> LogRecord:
-        value = {"generation": self.job_epoch, "load": self.load._asdict(), "time": self.updated_at}
+        value = {
+            "generation": self.job_epoch,
+            "load": self.load._asdict(),
+            "time": self.updated_at,
+            "unwritten": dict(self.unwritten),
+        }
         return LogRecord(compact_json([_TASK, self.connector, self.task]), compact_json(value))
 
 
@@ -316,7 +322,10 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
 
 def _task(key: list[Any], value: dict[str, Any]) -> TaskProgress:
     load = TaskLoad(**value["load"])
-    return TaskProgress(ConnectorName(key[1]), int(key[2]), value["generation"], load, value["time"])
+    unwritten = {str(topic): str(why) for topic, why in value.get("unwritten", {}).items()}
+    return TaskProgress(
+        ConnectorName(key[1]), int(key[2]), value["generation"], load, value["time"], unwritten
+    )
 
 
 _KINDS: Final[Mapping[str, Callable[[list[Any], dict[str, Any]], Record]]] = {

@@ -3,12 +3,13 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sparkmirror.domain.quantities import as_time, some_of
 from sparkmirror.domain.troubles import (
     Cause,
+    Subject,
     Trouble,
     TroubleWord,
     action_required,
@@ -22,7 +23,7 @@ from sparkmirror.storage.events import EventKind, Note, no_note
 _LINES_MAX: Final = 5
 """The most causes that are logged at once."""
 
-_Key = tuple[TroubleWord, str]
+_Found = Mapping[tuple[TroubleWord, str], Trouble]
 
 
 class Troubles:
@@ -33,10 +34,10 @@ class Troubles:
     ) -> None:
         """`note` gets an event for each cause that begins, and for each that is over."""
         self._log = log
-        self._note = note
+        self.note = note
         self._clock = clock
         self._lock = threading.Lock()
-        self._found: dict[str, dict[_Key, Trouble]] = {}
+        self._found: dict[str, _Found] = {}
         self._now: Sequence[Trouble] = ()
 
     @property
@@ -52,12 +53,15 @@ class Troubles:
             return None
         return cause_line([it for it in self._now if it.cause == worst.cause])
 
-    def tell(self, finder: str, found: Iterable[Trouble]) -> None:
-        """Take all that `finder` finds now: what it does not name any more is over."""
+    def tell(self, finder: str, found: Iterable[Trouble], *, is_logged: bool = False) -> None:
+        """Take all that `finder` finds now: what it does not name any more is over.
+
+        `is_logged`: somebody else logs it.
+        """
         now = self._clock()
         with self._lock:
             before = self._found.get(finder, {})
-            after: dict[_Key, Trouble] = {}
+            after: dict[tuple[TroubleWord, str], Trouble] = {}
             for it in found:
                 known = before.get((it.word, it.what))
                 since = it.since or (now if known is None else known.since)
@@ -66,32 +70,55 @@ class Troubles:
                 return
             self._found[finder] = after
             self._now = worst_first(it for of in self._found.values() for it in of.values())
-        self._say_new([it for key, it in after.items() if not _is_same(it, before.get(key))])
-        self._say_over([it for key, it in before.items() if key not in after], now)
+        lines_max = 0 if is_logged else _LINES_MAX
+        self._say_new(_news(after, before), lines_max)
+        self._say_over(_over(after, before), now, lines_max)
 
-    def _say_new(self, new: Sequence[Trouble]) -> None:
+    def tell_failures(self, of: str, failures: Mapping[str, str]) -> None:
+        """Take the errors of the jobs that fail on the thread `of`, which logs them itself."""
+        known = {cause_line([it]) for it in self._now if it.cause.subject is not Subject.ACTION}
+        self.tell(
+            of,
+            [
+                Trouble(Cause.of(TroubleWord.FAILED, Subject.ACTION, job, error), job)
+                for job, error in failures.items()
+                if error not in known
+            ],
+            is_logged=True,
+        )
+
+    def _say_new(self, new: Sequence[Trouble], lines_max: int) -> None:
         causes = by_cause(new)
         for at, (cause, of) in enumerate(causes.items()):
             line = cause_line(of)
-            if at < _LINES_MAX:
+            if at < lines_max:
                 self._log.log(_level(cause), "%s", line)
-            self._note(EventKind.FAILED if cause.requires_action else EventKind.RETRYING, line, _about(of))
-        if len(causes) > _LINES_MAX:
-            self._log.warning("and %d more reasons, see sparkmirror status", len(causes) - _LINES_MAX)
+            self.note(EventKind.FAILED if cause.requires_action else EventKind.RETRYING, line, _about(of))
+        if len(causes) > lines_max > 0:
+            self._log.warning("and %d more reasons, see sparkmirror status", len(causes) - lines_max)
 
-    def _say_over(self, over: Sequence[Trouble], now: float) -> None:
+    def _say_over(self, over: Sequence[Trouble], now: float, lines_max: int) -> None:
         for at, of in enumerate(by_cause(over).values()):
-            line = (
-                f"{some_of([it.what for it in of])} no longer {of[0].word} "
-                f"after {as_time(now - min(it.since for it in of))}"
-            )
-            if at < _LINES_MAX:
+            names = some_of([it.what for it in of])
+            line = f"{names} {of[0].word}: over after {as_time(now - min(it.since for it in of))}"
+            if at < lines_max:
                 self._log.info("%s", line)
-            self._note(EventKind.RECOVERED, line, _about(of))
+            self.note(EventKind.RECOVERED, line, _about(of))
 
 
-def _is_same(it: Trouble, before: Trouble | None) -> bool:
-    return before is not None and before.cause == it.cause
+def _news(after: _Found, before: _Found) -> list[Trouble]:
+    """Of what passes by itself, only the first things of a cause are news."""
+    causes = {it.cause for it in before.values() if not it.requires_action}
+    return [
+        it
+        for key, it in after.items()
+        if it.cause not in causes and ((known := before.get(key)) is None or known.cause != it.cause)
+    ]
+
+
+def _over(after: _Found, before: _Found) -> list[Trouble]:
+    causes = {it.cause for it in after.values() if not it.requires_action}
+    return [it for key, it in before.items() if key not in after and it.cause not in causes]
 
 
 def _level(cause: Cause) -> int:

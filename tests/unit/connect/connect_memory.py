@@ -9,6 +9,7 @@ from sparkmirror.connect.topics.read_back_log import ReadBackLog, Take
 from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.connect import ConnectorConfig
+from sparkmirror.domain.troubles import Trouble
 from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
@@ -63,7 +64,7 @@ class Run:
         self.slots = 1
         self.shares: Sequence[ConnectorConfig] | None = [{"task.index": "0"}]
         self.failed: dict[int, str] = {}
-        self.needs: str | None = None
+        self.lacks: Sequence[Trouble] = ()
         self.written: set[str] = set()
         self.seen: ConnectorLook | None = None
         self.notes: list[str] = []
@@ -76,8 +77,8 @@ class Run:
     def failures(self) -> dict[int, str]:
         return self.failed
 
-    def trouble(self) -> str | None:
-        return self.needs
+    def troubles(self) -> Sequence[Trouble]:
+        return self.lacks
 
     def topics(self) -> set[str]:
         return self.written

@@ -10,6 +10,7 @@ from sparkmirror.connect.leader import Leader
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import StandingLook
 from sparkmirror.mirror.connector_runs import ConnectorRun
 from tests.support.mirror_looks import look, source
@@ -195,13 +196,23 @@ def test_a_task_with_a_failed_partition_is_failed_until_it_recovers(bench: Bench
 
 
 def test_a_failed_connector_leaves_its_tasks_running(bench: Bench) -> None:
+    """What a connector can't do is its trace, a line for each cause, unless it passes by itself."""
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
-    bench.runs[0].needs = "the target is too old"
+    too_old = Trouble(Cause(TroubleWord.NOT_SYNCED, Subject.ACTION, "the target is too old"), "sync configs")
+    refused = Cause(TroubleWord.NOT_CREATED, Subject.TOPIC, "{name} can't have 3 replicas", "set the factor")
+    delayed = Trouble(Cause(TroubleWord.THROTTLED, Subject.TOPIC, "a quota"), "slow")
+    bench.runs[0].lacks = [delayed]
+    bench.reconcile()
+    assert bench.states() == (State.RUNNING, [State.RUNNING])
+    bench.runs[0].lacks = [*(Trouble(refused, f"t{number}") for number in range(9)), too_old, delayed]
     bench.reconcile()
     assert bench.states() == (State.FAILED, [State.RUNNING])
-    assert bench.statuses.connectors()[NAME].trace == "the target is too old"
-    bench.runs[0].needs = None
+    assert bench.statuses.connectors()[NAME].trace == (
+        "t0, t1, t2, t3, t4 and 4 more not created: t0 can't have 3 replicas; set the factor\n"
+        "sync configs not synced: the target is too old"
+    )
+    bench.runs[0].lacks = ()
     bench.reconcile()
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 

@@ -10,9 +10,11 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.mirror.event_log import EventLog
 from sparkmirror.policies.replication import DefaultReplicationPolicy
 from sparkmirror.storage.events import Event, EventKind, parse_event
+from sparkmirror.storage.progress import ConnectorTroubles
 
 FLOW = Flow(Alias("a"), Alias("b"))
 
@@ -20,18 +22,26 @@ FLOW = Flow(Alias("a"), Alias("b"))
 class Topic:
     def __init__(self) -> None:
         self.events: list[Event] = []
+        self.troubles: list[ConnectorTroubles] = []
         self.error: SparkmirrorError | None = None
         self.now = 1000.0
 
-    def write(self, topic: str, events: Iterable[Event]) -> None:
-        assert topic == "mm2-events.a.internal"
+    def write(self, topic: str, values: Iterable[Event | ConnectorTroubles]) -> None:
         if self.error is not None:
             raise self.error
-        self.events += events
+        self.events += [each for each in values if isinstance(each, Event)]
+        self.troubles += [each for each in values if isinstance(each, ConnectorTroubles)]
+        assert topic == f"mm2-{'events' if isinstance(next(iter(values)), Event) else 'progress'}.a.internal"
 
-    def log(self) -> EventLog:
-        connection = ConnectionSettings((("localhost", 1),))
-        return EventLog(FLOW, ConnectorName("c"), connection, write=self.write, clock=lambda: self.now)
+    def log(self, *, is_main: bool = True) -> EventLog:
+        return EventLog(
+            FLOW,
+            ConnectorName("c"),
+            ConnectionSettings((("localhost", 1),)),
+            is_main=is_main,
+            write=self.write,
+            clock=lambda: self.now,
+        )
 
 
 def test_an_event_survives_its_topic() -> None:
@@ -68,11 +78,13 @@ def test_what_can_not_be_written_waits_and_is_said_once(caplog: pytest.LogCaptur
     log.note(EventKind.CONTINUES, "second")
     log.flush()
     assert topic.events == []  # not tried again at once
-    topic.now += 60
+    topic.now += 120
     log.flush()
-    assert [event.text for event in topic.events] == ["first", "second"]
+    why = "mm2-events.a.internal not written"
+    assert [event.text for event in topic.events] == ["first", f"{why}: no right", "second"]
+    topic.now += 1
     log.flush()
-    assert len(topic.events) == 2
+    assert [event.text for event in topic.events[3:]] == [f"{why}: over after 4 min"]
 
 
 def test_a_failure_that_passes_is_not_said_and_tried_again_at_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -107,3 +119,73 @@ def test_events_that_wait_are_bounded_and_those_dropped_are_counted() -> None:
     log.note(EventKind.INCIDENT, "next")
     log.flush()
     assert len(topic.events) == 1002
+
+
+REFUSED = Trouble(Cause.of(TroubleWord.NOT_CREATED, Subject.TOPIC, "a.orders", "no"), "orders", "a.orders")
+
+
+def test_troubles_are_written_at_the_start_when_they_change_and_when_they_are_over() -> None:
+    topic = Topic()
+    log = topic.log()
+    log.publish()
+    log.publish()
+    log.troubles.tell("topics", [REFUSED])
+    topic.error = RetriableError("no leader")
+    log.publish()
+    topic.error = None
+    for _ in range(3):
+        log.publish()
+    log.troubles.tell("topics", [])
+    log.publish()
+    assert [[(it.what, it.since) for it in each.troubles] for each in topic.troubles] == [
+        [],
+        [("orders", 1000.0)],
+        [],
+    ]
+
+
+def test_troubles_of_a_connector_that_is_stopped_in_order_are_withdrawn() -> None:
+    topic = Topic()
+    log = topic.log()
+    log.troubles.tell("topics", [REFUSED])
+    log.publish()
+    log.thread.close()
+    assert [len(each.troubles) for each in topic.troubles] == [1, 0]
+
+
+def test_a_topic_that_can_t_be_written_is_a_trouble_until_it_can() -> None:
+    """Its events, and what it can't do, are known to those who ask the process."""
+    topic = Topic()
+    log = topic.log()
+    topic.error = AuthorizationError("no right")
+    log.note(EventKind.STALLED, "first")
+    log.flush()
+    log.publish()
+    assert [(it.what, it.word, it.reason) for it in log.troubles.now] == [
+        ("mm2-events.a.internal", "not written", "no right"),
+        ("mm2-progress.a.internal", "not written", "no right"),
+    ]
+    topic.error, topic.now = None, topic.now + 60
+    log.flush()
+    log.publish()
+    assert log.troubles.now == []
+
+
+def test_denied_writes_become_rare_and_another_connector_s_topics_are_no_trouble_of_its_own() -> None:
+    """A source that may only be read has an audit log."""
+    topic = Topic()
+    log, writes = topic.log(is_main=False), 0
+    topic.error = AuthorizationError("no right")
+
+    def counting(_topic: str, _values: object) -> None:
+        nonlocal writes
+        writes += 1
+        raise AuthorizationError("no right")
+
+    log._write = counting
+    log.note(EventKind.STALLED, "first")
+    for _ in range(24 * 60):
+        topic.now += 60
+        log.flush()
+    assert 24 <= writes <= 40, "a day"
+    assert not log.troubles.now

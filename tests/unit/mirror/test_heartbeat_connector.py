@@ -46,4 +46,6 @@ def test_heartbeats_that_a_source_refuses_are_tried_once_and_named_with_their_sw
     (line,) = caplog.messages
     assert line.endswith("heartbeats need CREATE and WRITE there, or B->A.emit.heartbeats.enabled=false")
     assert line.startswith("emit heartbeat failed, and is tried again later: write to heartbeats on A")
-    assert connector.trouble is not None
+    (trouble,) = connector.troubles.now
+    assert (trouble.what, trouble.word) == ("heartbeats", "not written")
+    assert trouble.text == line.partition("again later: ")[2]

@@ -1,5 +1,6 @@
 """Log lines about a flow: each failure once, each recovery, and regular summaries."""
 
+import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -9,7 +10,15 @@ import pytest
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.mirror.progress_watch import ProgressWatch, stall_line
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from sparkmirror.storage.progress import (
+    PartitionProgress,
+    PartitionState,
+    ProgressReader,
+    TaskLoad,
+    TaskProgress,
+    parse,
+)
+from sparkmirror.storage.troubles import Troubles
 from tests.support.progress_records import IDLE
 
 CONNECTOR = ConnectorName("MirrorSourceConnector")
@@ -24,6 +33,7 @@ class Reader(ProgressReader):
     def __init__(self) -> None:
         super().__init__(ConnectionSettings((("b", 9092),)), "progress")
         self.reports: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
+        self.measured: dict[tuple[ConnectorName, int], TaskProgress] = {}
 
     def hold(self, *reports: PartitionProgress) -> None:
         self.reports |= {(report.connector, report.source): report for report in reports}
@@ -33,6 +43,10 @@ class Reader(ProgressReader):
         timeout_s: float = 0.0,  # noqa: ARG002 - nothing to wait for
     ) -> Mapping[tuple[ConnectorName, TopicPartition], PartitionProgress]:
         return self.reports
+
+    @property
+    def tasks(self) -> Mapping[tuple[ConnectorName, int], TaskProgress]:
+        return self.measured
 
 
 @pytest.fixture
@@ -181,3 +195,35 @@ def test_a_task_has_failed_while_one_of_its_partitions_has(log: ProgressWatch, r
     reader.hold(replace(WELL, source=TopicPartition("orders", 1), task=1))
     log.follow()
     assert log.failed_tasks() == {}
+
+
+def test_what_tasks_can_t_write_beside_records_is_a_trouble_until_they_can(reader: Reader) -> None:
+    """Tasks tell it in their own reports, which come every ten seconds while nothing is copied."""
+    troubles = Troubles(logging.getLogger("x"))
+    watch = ProgressWatch(Flow(Alias("a"), Alias("b")), reader, IDLE.connector, troubles=troubles)
+    load = TaskLoad(0, None, 0, 0.0, 0, 0, 0, 0, 0, 0, 0, 0)
+    denied = "write to mm2-offset-syncs.b.internal: DENIED; needs WRITE on it: kafka-acls.sh"
+
+    def report(task: int, at: float, unwritten: Mapping[str, str]) -> None:
+        written = TaskProgress(IDLE.connector, task, 1, load, at, unwritten).to_record()
+        read = parse(written)
+        assert isinstance(read, TaskProgress)
+        reader.measured[IDLE.connector, task] = read
+        watch.follow()
+
+    for task in range(3):
+        report(task, FUTURE, {"mm2-offset-syncs.b.internal": denied})
+    assert [(it.what, it.word, it.reason, it.remedy) for it in troubles.now] == [
+        (
+            "mm2-offset-syncs.b.internal",
+            "not written",
+            "write to mm2-offset-syncs.b.internal: DENIED",
+            "needs WRITE on it: kafka-acls.sh",
+        )
+    ]
+    for task in range(3):
+        assert troubles.now
+        report(task, FUTURE, {})
+    assert not troubles.now
+    report(0, AN_HOUR_AGO, {"mm2-offsets.a.internal": "of another process"})
+    assert not troubles.now

@@ -1,10 +1,18 @@
 """What is logged of a job that fails again and again."""
 
 import logging
+from collections.abc import Mapping
 
 import pytest
 
-from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, SparkmirrorError
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    ClusterChangedError,
+    DisconnectedError,
+    RetriableError,
+    SparkmirrorError,
+    ThrottledError,
+)
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.job_failures import JobFailures
@@ -52,3 +60,35 @@ def test_an_outage_is_not_repeated_for_each_job(
 def test_a_job_that_works_is_not_logged(failures: JobFailures, caplog: pytest.LogCaptureFixture) -> None:
     failures.worked("emit", 0.0)
     assert caplog.messages == []
+
+
+@pytest.mark.parametrize(
+    ("error", "lasts_from_s"),
+    [
+        (REFUSED, 0),
+        (RetriableError("NOT_ENOUGH_REPLICAS"), 60),
+        (AWAY, None),
+        (ThrottledError("a quota"), None),
+        (ClusterChangedError("another one"), None),
+    ],
+    ids=["refused", "retriable", "away", "throttled", "changed"],
+)
+def test_a_listener_gets_what_does_not_pass_by_itself_and_is_no_cluster_s(
+    failures: JobFailures, error: SparkmirrorError, lasts_from_s: int | None
+) -> None:
+    told: list[tuple[int, Mapping[str, str]]] = []
+    now = 0
+    failures.listener = lambda of: told.append((now, of))
+    for now in range(200):
+        failures.failed("emit", error, float(now))
+    failures.worked("emit", 200.0)
+    begun = [(lasts_from_s, {"emit": str(error)}), (199, {})]
+    assert told == ([] if lasts_from_s is None else begun)
+
+
+def test_a_thread_that_can_t_begin_tells_the_listener_why(failures: JobFailures) -> None:
+    told: list[Mapping[str, str]] = []
+    failures.listener = told.append
+    for error in (AWAY, REFUSED, REFUSED, None):
+        failures.not_begun("source connector", error)
+    assert told == [{"source connector": "no right"}, {}]

@@ -19,7 +19,6 @@ from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import (
     BlockKind,
     Selection,
-    blocked_lines,
     refusal,
     remote_topic,
     should_replicate,
@@ -278,15 +277,6 @@ def test_a_topic_that_appears_later_does_not_take_the_name_of_one_that_is_mirror
     selection = Selection(merging(settings), lambda _: {"orders-us"})
     assert selection.select(["orders-us"]).pairs == [("orders-us", "orders")]
     assert selection.select(["orders-us", "orders-eu"]).pairs == [("orders-us", "orders")]
-
-
-def test_topics_that_are_blocked_by_one_cause_are_named_in_one_line(settings: MirrorSourceSettings) -> None:
-    selected = Selection(merging(settings)).select(["orders-us", "orders-eu"])
-    (line,) = blocked_lines(selected)
-    assert line == (
-        "orders-eu, orders-us can't be mirrored: the replication policy gives orders-eu and orders-us one "
-        "name, orders; exclude all but one of them, or use a policy that tells them apart"
-    )
 
 
 def test_an_explanation_shows_the_error_of_a_plug_in_as_a_verdict(settings: MirrorSourceSettings) -> None:

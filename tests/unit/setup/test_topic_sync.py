@@ -2,18 +2,20 @@
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
 import pytest
 
-from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, PluginError
 from sparkmirror.domain.ids import Alias, ConnectorName
 from sparkmirror.domain.topics import ConfigEntry, ListedTopic, TopicCreation, TopicListing
+from sparkmirror.domain.troubles import by_cause, trouble_lines
 from sparkmirror.kafka.admin.admin import TopicConfigs
 from sparkmirror.kafka.wire.error_codes import INVALID_CONFIG
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.admin_writes import Results
+from sparkmirror.policies.replication import DefaultReplicationPolicy
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_plan import GrowTopic, TopicPlan, throttled_creation
@@ -26,6 +28,7 @@ class Side:
 
     topics: TopicListing
     refused: set[str] = field(default_factory=set)
+    errors: dict[str, KafkaError] = field(default_factory=dict)
     code: int = 0
     refused_config: str = ""
     secret: set[str] = field(default_factory=set)
@@ -56,7 +59,8 @@ class Side:
     def _results(self, names: Sequence[str]) -> Results:
         self.asked += names
         return {
-            name: KafkaError(f"not {name}", self.code) if name in self.refused else None for name in names
+            name: KafkaError(f"not {name}", self.code) if name in self.refused else self.errors.get(name)
+            for name in names
         }
 
 
@@ -89,8 +93,8 @@ def sync(settings: MirrorSourceSettings, sides: Admins) -> TopicSync:
     return TopicSync(settings, cast("FlowAdmins", sides), log)
 
 
-def test_partitions_that_can_t_be_created_wait_and_are_logged_once(
-    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+def test_partitions_that_can_t_be_created_are_a_trouble_until_they_can(
+    sync: TopicSync, sides: Admins
 ) -> None:
     sides.target.refused = {"source.orders"}
     planned = sync.plan()
@@ -101,11 +105,15 @@ def test_partitions_that_can_t_be_created_wait_and_are_logged_once(
     assert sides.target.asked == ["source.orders"], "asked again soon, without anything new"
     sides.source.topics = listing(orders=5, more=1)
     assert sync.apply(sync.plan().plan) == {"source.more": 1}
-    assert caplog.messages == ["not source.orders; partitions 3 to 4 of orders wait for it"]
+    (trouble,) = sync.troubles
+    assert (trouble.what, trouble.word, trouble.partitions) == ("orders", "not grown", (3, 5))
+    (line,) = trouble_lines(sync.troubles)
+    assert line.startswith("orders (partitions 3 to 4) not grown: not source.orders; correct what it names")
     assert sync.has_problems
     sides.target.topics = listing(source__orders=5, source__more=1)
     assert sync.apply(sync.plan().plan) == {}
     assert not sync.has_problems
+    assert not sync.troubles
 
 
 def test_configs_are_asked_for_only_of_what_is_new(sync: TopicSync, sides: Admins) -> None:
@@ -144,13 +152,13 @@ def test_what_was_made_is_not_made_again_while_brokers_do_not_list_it(sync: Topi
     assert sides.target.asked == ["source.one", "source.two"]
 
 
-def test_a_topic_whose_configs_are_secret_keeps_no_other_back(
-    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_topic_whose_configs_are_secret_keeps_no_other_back(sync: TopicSync, sides: Admins) -> None:
     sides.source.topics = listing(orders=3, payments=1, salaries=1)
     sides.source.secret = {"salaries"}
     assert sync.apply(sync.plan().plan) == {"source.payments": 1}
-    assert caplog.messages == ["salaries is secret"]
+    assert [(it.what, it.word, it.reason) for it in sync.troubles] == [
+        ("salaries", "not created", "salaries is secret")
+    ]
     assert sync.has_problems
 
 
@@ -178,8 +186,10 @@ def test_topics_that_a_quota_lets_through_one_by_one_are_copied_as_they_come(
     sides.target.topics = listing(source__t000=2)
     sides.target.refused, sides.target.code = {f"source.{name}" for name in names[2:]}, 89
     assert sync.apply(sync.plan().plan) == {"source.t001": 2}
-    assert throttled_creation(Alias("target")) in caplog.messages
-    assert len(caplog.messages) == 2
+    assert caplog.messages == ["created source.t001 on target"]
+    (cause,) = by_cause(sync.troubles)
+    assert (cause.word, cause.reason) == ("throttled", throttled_creation(Alias("target")))
+    assert len(sync.troubles) == 198
     assert not sync.has_problems
     sides.target.topics = listing(source__t000=2, source__t001=2)
     sides.target.refused = {f"source.{name}" for name in names[3:]}
@@ -189,3 +199,78 @@ def test_topics_that_a_quota_lets_through_one_by_one_are_copied_as_they_come(
     sides.target.topics = listing(**{f"source__{name}": 2 for name in names})
     assert sync.apply(sync.plan().plan) == {}
     assert not sync.awaits_more(24.0)
+
+
+FACTOR = (
+    "set source->target.replication.factor to what the brokers of target allow, or to -1 for their default"
+)
+
+
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        (
+            KafkaError("create topic {}: INVALID_REPLICATION_FACTOR (3 times)", 38),
+            FACTOR,
+        ),
+        (
+            AuthorizationError(
+                "create topic {}: DENIED; needs CREATE on topic {}: kafka-acls.sh --topic {}", 29
+            ),
+            "needs CREATE on topic {}: kafka-acls.sh --topic {}; or do it by hand",
+        ),
+        (
+            KafkaError("create topic {}: POLICY_VIOLATION", 44),
+            "change the policy of target, create it by hand, or add the topic to topics.exclude",
+        ),
+        (
+            KafkaError("create topic {}: INVALID_CONFIG (no such type)", 40),
+            "correct what it names, or add the topic to topics.exclude",
+        ),
+        (
+            KafkaError("create topic {}: INVALID_TOPIC_EXCEPTION (collides with another)", 17),
+            "correct what it names, or add the topic to topics.exclude",
+        ),
+    ],
+    ids=["factor", "right", "policy", "config", "collision"],
+)
+def test_whatever_the_target_refuses_is_one_cause_with_its_remedy(
+    sync: TopicSync, sides: Admins, error: KafkaError, remedy: str
+) -> None:
+    topics = [f"t{number:04}" for number in range(5000)]
+    sides.source.topics = listing(**dict.fromkeys(topics, 2))
+    sides.target.errors = {
+        f"source.{topic}": type(error)(str(error).replace("{}", f"source.{topic}"), error.code)
+        for topic in topics
+    }
+    assert sync.apply(sync.plan().plan) == {}
+    (cause,) = by_cause(sync.troubles)
+    assert (cause.word, cause.requires_action) == ("not created", True)
+    assert [it.what for it in sync.troubles] == topics
+    assert {it.partitions for it in sync.troubles} == {(0, 2)}
+    assert sync.troubles[7].reason == str(sides.target.errors["source.t0007"]).partition("; needs")[0]
+    assert sync.troubles[7].remedy == remedy.replace("{}", "source.t0007")
+    assert sync.has_problems
+
+
+def test_topics_whose_names_can_t_be_used_are_troubles_from_the_start(
+    settings: MirrorSourceSettings, sides: Admins
+) -> None:
+    class Merging(DefaultReplicationPolicy):
+        def format_remote_topic(self, source: str, topic: str) -> str:
+            if topic == "raises":
+                raise PluginError(f"raises: no topic of {source}")
+            return {"long": "x" * 300, "blank": "a b", "one": "same", "other": "same"}.get(topic, topic)
+
+    sides.source.topics = listing(long=1, blank=2, one=3, other=1, raises=1, good=1)
+    log = flow_log("tests.topic_sync", settings.flow, ConnectorName("mirror"))
+    sync = TopicSync(replace(settings, policy=Merging()), cast("FlowAdmins", sides), log)
+    assert sync.apply(sync.plan().plan) == {"good": 1}
+    assert {(it.what, it.word.value, it.partitions) for it in sync.troubles} == {
+        ("long", "blocked", (0, 1)),
+        ("blank", "blocked", (0, 2)),
+        ("one", "blocked", (0, 3)),
+        ("other", "blocked", (0, 1)),
+        ("raises", "blocked", (0, 1)),
+    }
+    assert all(it.remedy and it.requires_action for it in sync.troubles)

@@ -14,6 +14,7 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.own_topics import OwnTopic, OwnTopics
 from sparkmirror.storage.topic_creation import COMPACTED
+from sparkmirror.storage.troubles import Troubles
 from tests.memory.server import MemoryServer, serving
 from tests.support.connections import connection
 
@@ -38,21 +39,30 @@ def events() -> list[str]:
 
 
 @pytest.fixture
-def topics_of(server: MemoryServer, events: list[str]) -> Callable[..., OwnTopics]:
+def troubles(events: list[str]) -> Troubles:
+    def note(kind: EventKind, text: str, about: object = "") -> None:
+        if kind is EventKind.INCIDENT:
+            assert about == EAST
+            events.append(text)
+
+    return Troubles(flow_log(__name__, FLOW), note)
+
+
+@pytest.fixture
+def topics_of(server: MemoryServer, troubles: Troubles) -> Callable[..., OwnTopics]:
     settings = replace(connection(server), alias=EAST)
 
-    def note(kind: EventKind, text: str, about: object = "") -> None:
-        assert (kind, about) == (EventKind.INCIDENT, EAST)
-        events.append(text)
-
     def made(*topics: OwnTopic) -> OwnTopics:
-        return OwnTopics(topics, settings, DIRECTLY, flow_log(__name__, FLOW), note)
+        return OwnTopics(topics, settings, DIRECTLY, flow_log(__name__, FLOW), troubles)
 
     return made
 
 
 def test_a_refused_topic_keeps_back_no_other(
-    server: MemoryServer, topics_of: Callable[..., OwnTopics], caplog: pytest.LogCaptureFixture
+    server: MemoryServer,
+    topics_of: Callable[..., OwnTopics],
+    troubles: Troubles,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     topics = topics_of(own("first"), own("refused", 3), own("last", 2))
     for _ in range(3):
@@ -61,36 +71,39 @@ def test_a_refused_topic_keeps_back_no_other(
     assert topics.lacks("refused")
     assert not topics.lacks("first")
     said = [line for line in caplog.messages if "refused" in line]
-    assert said == [topics.trouble]
-    assert said[0].startswith(f"not created: refused can't have 3 replicas on east: set {KEY} to what ")
+    assert said == [troubles.text]
+    assert said[0].startswith(
+        f"refused not created: refused can't have 3 replicas on east; set {KEY} to what "
+    )
 
 
 def test_a_refused_topic_is_created_when_that_is_possible(
-    server: MemoryServer, topics_of: Callable[..., OwnTopics]
+    server: MemoryServer, topics_of: Callable[..., OwnTopics], troubles: Troubles
 ) -> None:
     topics = topics_of(own("refused", 3))
     topics.ensure()
     server.call(lambda: server.cluster.create("refused", 1))  # by hand
     topics.watch(inf)
-    assert topics.trouble is None
+    assert troubles.text is None
 
 
 def test_no_flow_begins_without_a_topic_that_is_needed(
-    server: MemoryServer, topics_of: Callable[..., OwnTopics]
+    server: MemoryServer, topics_of: Callable[..., OwnTopics], troubles: Troubles
 ) -> None:
     topics = topics_of(own("other"), own("needed", 3, is_needed=True), own("ours", 3, takes_default=True))
-    with pytest.raises(KafkaError, match="needed can't have 3 replicas on east: set"):
+    with pytest.raises(KafkaError, match="needed can't have 3 replicas on east; set"):
         topics.ensure()
     assert server.cluster.topics.keys() == {"other"}  # one of ours has the right factor later
+    assert [(it.what, it.word) for it in troubles.now] == [("needed", "not created"), ("ours", "waiting")]
 
 
 def test_a_topic_that_java_has_not_takes_the_brokers_default(
-    server: MemoryServer, topics_of: Callable[..., OwnTopics]
+    server: MemoryServer, topics_of: Callable[..., OwnTopics], troubles: Troubles
 ) -> None:
     topics = topics_of(own("ours", 3, is_needed=True, takes_default=True))
     topics.ensure()
     assert server.cluster.topics.keys() == {"ours"}
-    assert topics.trouble is None
+    assert troubles.text is None
 
 
 def test_what_vanished_is_created_again_with_an_incident(
@@ -148,18 +161,22 @@ def test_a_topic_that_somebody_else_created_otherwise_is_named(
 
 @pytest.mark.parametrize(("minimum", "is_writable"), [("1", True), ("2", True), ("3", False)])
 def test_a_topic_with_too_few_replicas_to_be_written_is_a_state_with_the_command(
-    server: MemoryServer, topics_of: Callable[..., OwnTopics], minimum: str, is_writable: bool
+    server: MemoryServer,
+    topics_of: Callable[..., OwnTopics],
+    troubles: Troubles,
+    minimum: str,
+    is_writable: bool,
 ) -> None:
     """Both brokers of the cluster have a replica."""
     server.call(lambda: server.cluster.create("state", 1, {"min.insync.replicas": minimum}))
     topics = topics_of(own("state"))
     topics.ensure()
-    assert (topics.trouble is None) is is_writable
+    assert (troubles.text is None) is is_writable
     assert not topics.lacks("state")
     if not is_writable:
         said = "state on east can't be written to: min.insync.replicas=3, and it has 2 replicas"
-        assert str(topics.trouble).startswith(said)
-        assert str(topics.trouble).endswith("--entity-name state --add-config min.insync.replicas=2")
+        assert str(troubles.text).startswith(f"state not written: {said}")
+        assert str(troubles.text).endswith("--entity-name state --add-config min.insync.replicas=2")
         server.call(server.cluster.topics["state"].config.clear)
         topics.watch(0.0)
-        assert topics.trouble is None
+        assert troubles.text is None

@@ -41,12 +41,12 @@ def test_troubles_are_told_when_they_begin_and_when_they_are_over(caplog: pytest
     assert caplog.messages == [
         "a, b not created: create a: no",
         "c not created: create c: no",
-        "a, b no longer not created after 1 min",
+        "a, b not created: over after 1 min",
     ]
     assert events == [
         (EventKind.FAILED, "a, b not created: create a: no", ""),
         (EventKind.FAILED, "c not created: create c: no", "c"),
-        (EventKind.RECOVERED, "a, b no longer not created after 1 min", ""),
+        (EventKind.RECOVERED, "a, b not created: over after 1 min", ""),
     ]
 
 
@@ -74,6 +74,21 @@ def test_five_thousand_topics_take_one_line_and_many_reasons_six(caplog: pytest.
     assert len(caplog.messages) == 1
     troubles.tell("others", [refused(f"t{number}", f"reason {number}") for number in range(50)])
     assert len(caplog.messages) == 1 + 6
+
+
+def test_what_passes_one_by_one_is_told_when_it_begins_and_when_all_of_it_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    troubles = Troubles(logging.getLogger("x"), clock=lambda: 5.0)
+    for left in range(20, -1, -1):
+        cause = Cause(TroubleWord.THROTTLED, Subject.TOPIC, "a quota")
+        troubles.tell("topics", [Trouble(cause, f"t{number}") for number in range(left)])
+        assert len(troubles.now) == left
+    assert caplog.messages == [
+        "t0, t1, t10, t11, t12 and 15 more throttled: a quota",
+        "t0 throttled: over after 1 s",
+    ]
 
 
 def test_what_passes_by_itself_is_no_warning(caplog: pytest.LogCaptureFixture) -> None:
