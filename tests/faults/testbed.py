@@ -52,6 +52,7 @@ _CLIENTS: Final = (
     *(f"{_FLOW}{client}." for client in ("consumer", "producer", "producer.override", "admin")),
     "there.",  # the worker's own, which reads and writes positions and progress
 )
+_PYTHON_PATH: Final = [path for path in (os.environ.get("PYTHONPATH"),) if path]
 _CLOCK_FOLDER: Final = Path(__file__).with_name("wall_clock")
 _WAIT_S: Final = 400.0
 _RESPONSE_TIMEOUT_S: Final = 70.0
@@ -140,7 +141,7 @@ class DrillTestbed:
         folder = self.folder / f"mirror-{len(list(self.folder.glob('mirror-*')))}"
         mirror = Mirror(folder, {**through, **LOCAL_CLUSTER}, "--http", f"{HOST}:0")
         mirror.environment = {
-            "PYTHONPATH": str(_CLOCK_FOLDER),
+            "PYTHONPATH": os.pathsep.join([str(_CLOCK_FOLDER), *_PYTHON_PATH]),
             "SPARKMIRROR_TEST_CLOCK": str(self._wall_clock),
         }
         return mirror

@@ -117,7 +117,7 @@ class SourceMeter:
             table = self._looked_at(tasks, now)
             read = [
                 PartitionReading.of(look, task, cut_off_s)
-                for look, task in zip(table, table.columns.task.tolist(), strict=True)
+                for look, task in zip(table, table.columns.task.astype(np.intp).tolist(), strict=True)
             ]
             every = [partition.counts for partition in self._partitions.values()]
             return SourceReading(

@@ -8,6 +8,7 @@ from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.metrics.looks import Motion, PartitionLook, SourceLook
+from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.readings import PartitionReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import Stall
@@ -198,6 +199,14 @@ def test_what_a_task_reported_last_holds_no_longer_when_it_reports_nothing() -> 
     assert at(26.0) == (True, None, 2)
     meter.take_tasks([TaskProgress(OF[1], 0, 1, MEASURED, 2.5)], 27.0)
     assert at(27.0) == (False, 0, 1)
+
+
+def test_a_reading_of_reports_makes_a_page() -> None:
+    readings = [read(metered((0.0, report(10))))]
+    _, page = Metrics(lambda: readings).page()
+    assert b"sparkmirror_lag_records{" in page
+    assert b"kafka_consumer_fetch_manager_records_lag" in page
+    assert b'task="0"' in page
 
 
 def test_stalls_are_counted_and_present_ones_listed() -> None:
