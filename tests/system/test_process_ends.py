@@ -60,13 +60,22 @@ def test_sighup_stops_the_mirror_in_order(mirrors: dict[str, Mirror]) -> None:
     mirror.assert_nothing_left(GONE_WITHIN_S)
 
 
-def test_signal_during_the_start_leaves_no_process(sides: Sides, tmp_path: Path) -> None:
+@pytest.mark.parametrize("moment", ["loading", "connecting", "starting Spark"])
+def test_a_signal_during_the_start_stops_the_mirror_in_order_and_leaves_no_process(
+    sides: Sides, tmp_path: Path, moment: str
+) -> None:
     with running_mirror(tmp_path / "mirror", properties(sides, "hurried", "")) as mirror:
-        mirror.await_log("flows: ")
-        await_value(lambda: mirror.jvms() or None, START_TIMEOUT_S, lambda: "no JVM")
+        if moment == "loading":
+            time.sleep(0.3 * patience())
+        else:
+            mirror.await_log("flows: ")
+        if moment == "starting Spark":
+            await_value(lambda: mirror.jvms() or None, START_TIMEOUT_S, lambda: "no JVM")
         mirror.send(signal.SIGTERM)
-        assert mirror.wait(timeout_s=10) != 0
+        assert mirror.wait(timeout_s=10 * patience()) == 0
         mirror.assert_nothing_left(GONE_WITHIN_S)
+        assert "stopped" in mirror.log_text()
+        assert "started in" not in mirror.log_text()
 
 
 def test_killed_driver_leaves_no_process(mirrors: dict[str, Mirror]) -> None:

@@ -5,20 +5,22 @@ Everything else is imported by `main`, so that Ctrl-C is answered also while mod
 
 import sys
 from collections.abc import Sequence
+from contextlib import nullcontext
 from importlib import import_module
 
 _INTERRUPTED = 130
+_SERVICES = ("run", "worker", "watch")
+"""The commands that run until a signal, at which they end in order."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. argparse itself exits after --help and on wrong usage."""
+    words = sys.argv[1:] if argv is None else argv
     try:
-        import_module("sparkmirror.cli.process").escape_unencodable(sys.stdout, sys.stderr)
-        return int(
-            import_module("sparkmirror.cli.command_runner").run_command(
-                sys.argv[1:] if argv is None else argv
-            )
-        )
+        process = import_module("sparkmirror.cli.process")
+        process.escape_unencodable(sys.stdout, sys.stderr)
+        with process.stoppable() if words and words[0] in _SERVICES else nullcontext():
+            return int(import_module("sparkmirror.cli.command_runner").run_command(words))
     except KeyboardInterrupt:
         sys.stderr.write("sparkmirror: interrupted\n")
         return _INTERRUPTED

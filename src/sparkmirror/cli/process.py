@@ -5,7 +5,8 @@ import json
 import logging
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from io import TextIOWrapper
 from types import FrameType
 from typing import Final, TextIO
@@ -17,24 +18,52 @@ _ESCAPE: Final = "sparkmirror.escape"
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
+class _Stopping:
+    """What the first signal calls, as soon as that is known."""
+
+    def __init__(self) -> None:
+        self.stop: Callable[[], None] | None = None
+        self.number: int | None = None
+
+    def on_signal(self, number: int, _: FrameType | None) -> None:
+        if self.number is not None:
+            os._exit(_EXIT_AT_ONCE if number == signal.SIGINT else 128 + number)
+        self.number = number
+        _log.info("%s: stopping in order; a second signal ends it at once", signal.Signals(number).name)
+        if self.stop is not None:
+            self.stop()
+
+
+_stopping = _Stopping()
+
+
+@contextmanager
+def stoppable() -> Iterator[None]:
+    """Keep a SIGTERM or SIGHUP for the `stop_on_signals` to come, while the command is loaded.
+
+    A SIGINT interrupts it, as any other command.
+    """
+    global _stopping  # noqa: PLW0603 - a process has one reaction to signals
+    _stopping = _Stopping()
+    before = {number: signal.signal(number, _stopping.on_signal) for number in _handled()[1:]}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def stop_on_signals(stop: Callable[[], None]) -> None:
     """Call `stop` at the first SIGINT, SIGTERM or SIGHUP; the second ends the process at once.
 
-    SIGHUP comes when a terminal is closed; under nohup it stays ignored. To be called after Spark has started
-    in the main thread: it takes SIGINT.
+    One that came while the command was loaded (`stoppable`) is the first. SIGHUP comes when a terminal is
+    closed; under nohup it stays ignored.
     """
-    is_stopping = False
-
-    def on_signal(number: int, _: FrameType | None) -> None:
-        nonlocal is_stopping
-        if is_stopping:
-            os._exit(_EXIT_AT_ONCE if number == signal.SIGINT else 128 + number)
-        is_stopping = True
-        _log.info("%s: stopping in order; a second signal ends it at once", signal.Signals(number).name)
-        stop()
-
+    _stopping.stop = stop
     for number in _handled():
-        signal.signal(number, on_signal)
+        signal.signal(number, _stopping.on_signal)
+    if _stopping.number is not None:
+        stop()
 
 
 def interrupt_on_signals() -> None:

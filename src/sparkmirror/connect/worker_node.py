@@ -120,6 +120,7 @@ class WorkerNode:
         """Stop every connector in order, leave the group, end Spark: within about ten seconds."""
         self._stopping.set()
         self._wake()
+        self._spark.cancel_start()
         self._threads[0].join()
         self._spark.close()  # which takes as long as the others need to end
         for thread in self._threads[1:]:

@@ -277,9 +277,11 @@ class CopyJobs:
         node may have announced copy jobs since, and a later record of this one would end them.
         """
         job = self.job
+        # One without partitions, or that waits for Spark, is announced and has no job.
+        is_announced = self._job is None and self._is_recalled and self._announced_at is not None
         if job is not None and not in_order:
             self._cancel(job)
-        elif job is not None:
+        elif job is not None or (is_announced and in_order):
             try:
                 stopped = JobEpoch(
                     self._connector.name,
@@ -291,9 +293,10 @@ class CopyJobs:
                 self._announce(stopped, timeout_s=_ANNOUNCE_STOP_TIMEOUT_S)
             except SparkmirrorError as error:
                 self._log.warning("the stop record can't be written (%s); cancelling the tasks", error)
-                self._cancel(job)
+                if job is not None:
+                    self._cancel(job)
             else:
-                if self._end_job():
+                if self._end_job() and job is not None:
                     self._log.info("stopped; the last positions are written")
         self._writer.close()
 

@@ -60,7 +60,7 @@ class MirrorMaker:
         self._elected.start()
         while not self._is_ready() and not self._stopping.wait(_START_POLL_S):
             pass
-        self._is_started = True
+        self._is_started = not self._stopping.is_set()
 
     def _is_ready(self) -> bool:
         self._check()
@@ -108,6 +108,7 @@ class MirrorMaker:
 
     def close(self) -> None:
         """Stop every flow in order, then Spark, within about ten seconds."""
+        self._spark.cancel_start()
         self._elected.stop()
         self._spark.close()
 

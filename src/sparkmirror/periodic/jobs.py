@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import CancelledError
 from dataclasses import dataclass
 from math import inf
 from typing import Final, TypeVar
@@ -163,6 +164,8 @@ class PeriodicThread:
             job.action()
         except SupersededError as error:
             self._fail(error)
+        except CancelledError:  # the process ends while Spark starts
+            self._stopping.set()
         except SparkmirrorError as error:
             self._failures.failed(job.name, error, time.monotonic())
         except Exception as error:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop

@@ -55,7 +55,7 @@ class SparkOnDemand:
     def failure(self) -> SparkmirrorError | None:
         """Why there is no session although one was asked for."""
         session = self._session
-        if session is None or not session.done():
+        if session is None or not session.done() or session.cancelled():
             return None
         error = session.exception()
         if isinstance(error, SparkmirrorError):
@@ -70,15 +70,20 @@ class SparkOnDemand:
 
     def _sample(self) -> JvmReading | None:
         session = self._session
-        if session is None or not session.done() or session.exception() is not None:
+        if session is None or not session.done() or session.cancelled() or session.exception() is not None:
             return None
         jvm = session.result().spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to it
         return None if jvm is None else sample_of(jvm)
 
+    def cancel_start(self) -> None:
+        """Let nobody wait for a session that is just starting: it ends as soon as it runs."""
+        if self._session is not None:
+            self._session.cancel()
+
     def close(self) -> None:
-        """End the session if there is one; one that is just starting is waited for."""
+        """End the session if there is one."""
         session = self._session
-        if session is not None and session.exception() is None:
+        if session is not None and not session.cancel() and session.exception() is None:
             session.result().close()
 
     def _run(self, session: "Future[Session]", then: Callable[[Session], None]) -> None:
@@ -86,16 +91,24 @@ class SparkOnDemand:
         try:
             made = Session.start(self._default_master, self._spark, self._log_file)
         except SparkmirrorError as error:
-            session.set_exception(error)
+            _fail(session, error)
         except OSError as error:
-            session.set_exception(SparkmirrorError(f"Spark did not start: {error}; log: {self._log_file}"))
+            _fail(session, SparkmirrorError(f"Spark did not start: {error}; log: {self._log_file}"))
         except Exception as error:  # noqa: BLE001 - whatever it is, no thread may wait for ever
-            session.set_exception(SparkmirrorError(f"Spark did not start: {error!r}"))
+            _fail(session, SparkmirrorError(f"Spark did not start: {error!r}"))
         else:
+            if not session.set_running_or_notify_cancel():
+                made.close()
+                return
             took_s, master = time.monotonic() - started_at, made.spark.sparkContext.master
             _log.info("Spark runs on %s after %.1f s; %s", master, took_s, made.log_hint)
             session.set_result(made)
             then(made)
+
+
+def _fail(session: "Future[Session]", error: SparkmirrorError) -> None:
+    if session.set_running_or_notify_cancel():
+        session.set_exception(error)
 
 
 def _warm_up(session: Session) -> None:

@@ -1,4 +1,5 @@
 import json
+import signal
 import subprocess
 import sys
 
@@ -35,6 +36,26 @@ def test_the_second_signal_ends_the_process_at_once(signals: str, code: int) -> 
 
 def test_nohup_keeps_sighup_ignored() -> None:
     assert ended("SIGHUP SIGHUP", "nohup") == (0, ["ended by itself"])
+
+
+EARLY = """
+import signal
+from sparkmirror.cli.process import stop_on_signals, stoppable
+with stoppable():
+    signal.raise_signal(signal.SIGTERM)
+    print("loading", flush=True)
+    stop_on_signals(lambda: print("stop", flush=True))
+    print("ended by itself", flush=True)
+signal.raise_signal(signal.SIGTERM)
+"""
+
+
+def test_a_signal_while_the_command_is_loaded_stops_it_in_order_and_the_handlers_are_put_back() -> None:
+    found = subprocess.run(
+        [sys.executable, "-c", EARLY], capture_output=True, text=True, check=False, timeout=30
+    )
+    assert found.stdout.splitlines() == ["loading", "stop", "ended by itself"]
+    assert found.returncode == -signal.SIGTERM
 
 
 def test_other_commands_are_interrupted() -> None:

@@ -4,6 +4,7 @@ import logging
 import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import CancelledError
 from logging.handlers import QueueHandler
 from math import inf
 from typing import Final
@@ -77,6 +78,16 @@ def test_a_failed_job_is_logged_and_runs_again(make: Make, caplog: pytest.LogCap
         ("WARNING", "ask failed: no answer"),
         ("INFO", "ask works again after 0 s"),
     ]
+
+
+def test_a_job_whose_wait_for_spark_is_given_up_ends_the_thread_without_a_word(
+    make: Make, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    finished = threading.Event()
+    make(lambda: [Job("copy", 0.001, failing(1, CancelledError(), threading.Event()))], finished.set).start()
+    assert finished.wait(WAIT_S)
+    assert caplog.messages == []
 
 
 def test_a_bug_in_a_job_is_logged_and_ends_neither_the_thread_nor_its_other_jobs(

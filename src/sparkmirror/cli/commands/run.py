@@ -122,10 +122,10 @@ def run(arguments: argparse.Namespace) -> int:
     accepted = frozenset(map(Alias, arguments.accept_cluster))
     mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared, accepted=accepted)
     _log.info("flows: %s", ", ".join(map(_named, read.flows)))
+    stop_on_signals(mirror.stop)
     try:
         _serve(mirror, Metrics(mirror.readings, metrics, mirror.node_reading), arguments, read.flows)
         mirror.start()
-        stop_on_signals(mirror.stop)
         start = _Start(mirror, began)
         start.check()
     except SparkmirrorError as error:
@@ -159,7 +159,7 @@ class _Start:
 
     def check(self) -> None:
         """Called about once a second."""
-        if self._is_said:
+        if self._is_said or not self._mirror.is_started:
             return
         up = self._mirror.up()
         took_s = time.monotonic() - self._began

@@ -54,6 +54,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     ended = threading.Event()
+    stop_on_signals(ended.set)
     try:
         flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
         watch = MirrorWatch([(flow.settings, flow.connector) for flow in flows])
@@ -62,7 +63,6 @@ def run(arguments: argparse.Namespace) -> int:
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror watch: {printable(str(error))}\n")
         return CANNOT_TELL
-    stop_on_signals(ended.set)
     watch.start()
     _log.info("watching %s; Ctrl-C or SIGTERM stops", ", ".join(flow.name for flow in flows))
     ended.wait()

@@ -83,8 +83,8 @@ def run(arguments: argparse.Namespace) -> int:
         served = Node(node.herder, levels, metrics, _view(node, server))
         server.start(connect_app(served, rest))
         _log.info("REST API listens at %s, advertised as %s", ", ".join(server.urls), server.advertised_url)
-        node.start()
         stop_on_signals(node.stop)
+        node.start()
         _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
         node.wait()
     except SparkmirrorError as error:
