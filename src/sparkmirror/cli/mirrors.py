@@ -2,6 +2,7 @@
 
 import argparse
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -12,7 +13,7 @@ from sparkmirror import __version__
 from sparkmirror.cli.arguments import is_url
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
-from sparkmirror.cli.reachability import clusters_of, require_clusters
+from sparkmirror.cli.reachability import LOOK_TIMEOUT_S, clusters_of, silent_clusters
 from sparkmirror.cli.rest_access import connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
@@ -127,7 +128,6 @@ def mirror_of(
     of: str | None,
     *,
     shows_groups: bool = True,
-    requires_clusters: bool = True,
 ) -> Iterator[Mirror]:
     """The mirror of a FILE or a URL, by default of a worker on this machine, with the wanted flows."""
     if of is None or is_url(of):
@@ -136,14 +136,14 @@ def mirror_of(
             yield Mirror(rest.url, api.flows(arguments.flow), api.asked)
         return
     flows = mirroring_flows(Path(of), read_mirror_maker_file(Path(of)).flows, arguments.flow)
-    if requires_clusters:
-        require_clusters(clusters_of(flow.settings for flow in flows))
     watch = MirrorWatch([(flow.settings, flow.connector) for flow in flows], shows_groups=shows_groups)
     view: MirrorView | None = None
 
     def look() -> None:
         nonlocal view
-        watch.look()
+        tell = sys.stderr.write if view is None else str
+        asked = clusters_of(flow.settings for flow in flows)
+        watch.look(silent_clusters(asked, tell=tell, timeout_s=LOOK_TIMEOUT_S))
         view = view_of(this_process(), watch.looks(), time.time(), view)
 
     def last() -> MirrorView:

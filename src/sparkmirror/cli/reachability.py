@@ -7,14 +7,18 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
+from functools import partial
 from typing import Final
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
+from sparkmirror.domain.ids import Alias
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.settings.configured import ConfiguredFlow
 
 _TIMEOUT_S: Final = 4.0
+LOOK_TIMEOUT_S: Final = 2.5
+"""For commands that tell flow by flow what can be told without a cluster."""
 _ADDRESS_TIMEOUT_S: Final = 1.0
 """The shortest time-out of each bootstrap server."""
 _SIGN_OF_LIFE_AFTER_S: Final = 1.0
@@ -34,21 +38,21 @@ def silent_clusters(
     clusters: Iterable[ConnectionSettings],
     ask: Ask | None = None,
     tell: Callable[[str], object] | None = None,
-) -> Mapping[str, str]:
+    timeout_s: float = _TIMEOUT_S,
+) -> Mapping[Alias, str]:
     """The error of each cluster that does not answer, by its alias. `tell` shows that it is waited for."""
+    ask = ask or partial(_brokers, timeout_s=timeout_s)
     asked = {settings.cluster: settings for settings in clusters}
     if not asked:
         return {}
     with ThreadPoolExecutor(len(asked)) as threads:
-        answers = {
-            alias: threads.submit(_error, settings, ask or _brokers) for alias, settings in asked.items()
-        }
+        answers = {alias: threads.submit(_error, settings, ask) for alias, settings in asked.items()}
         late = wait(answers.values(), _SIGN_OF_LIFE_AFTER_S).not_done
         if late:
             slow = [f"{alias} ({asked[alias].servers})" for alias, each in answers.items() if each in late]
             (tell or sys.stderr.write)(f"waiting for {' and '.join(slow)} …\n")
         found = {alias: each.result() for alias, each in answers.items()}
-    return {alias: error for alias, error in found.items() if error is not None}
+    return {Alias(alias): error for alias, error in found.items() if error is not None}
 
 
 def clusters_of(flows: Iterable[ConfiguredFlow]) -> Iterator[ConnectionSettings]:
@@ -60,8 +64,8 @@ def clusters_of(flows: Iterable[ConfiguredFlow]) -> Iterator[ConnectionSettings]
             yield from (flow.source.source_admin, flow.source.target_admin)
 
 
-def _brokers(settings: ConnectionSettings) -> None:
-    each_s = max(_ADDRESS_TIMEOUT_S, _TIMEOUT_S / len(settings.bootstrap_servers))
+def _brokers(settings: ConnectionSettings, timeout_s: float) -> None:
+    each_s = max(_ADDRESS_TIMEOUT_S, timeout_s / len(settings.bootstrap_servers))
     soon = replace(
         settings,
         request_timeout_s=min(each_s, settings.request_timeout_s),

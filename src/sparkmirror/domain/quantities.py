@@ -40,6 +40,10 @@ def as_ago(age_s: float) -> str:
     return f"{max(0.0, age_s):,.0f} s ago"
 
 
+def clock_time(epoch_s: float) -> str:
+    return datetime.fromtimestamp(round(epoch_s), UTC).strftime("%H:%M:%S UTC")
+
+
 def as_date(epoch_s: float) -> str:
     return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
 

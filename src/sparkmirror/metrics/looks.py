@@ -22,9 +22,11 @@ from sparkmirror.storage.promotions import Promotion, Promotions
 from sparkmirror.storage.verified import Verified
 
 ConnectorKind = Literal["source", "checkpoint", "heartbeat"]
-Standstill = Literal["starting", "paused", "stopped", "failed"]
+Standstill = Literal["starting", "standby", "paused", "stopped", "failed"]
 CUT_OFF_AFTER_S: Final = 10.0
 """Reports are read once a second."""
+STARTING_S: Final = 20.0
+"""A copy job's partitions report within seconds; one that has not by then may hang."""
 THROTTLED_FROM: Final = 0.1
 """A partition that lags is throttled from this share of the last minute on."""
 _NONE: Final[Mapping[str, int]] = MappingProxyType({})
@@ -200,6 +202,7 @@ class SourceLook(ConnectorLook):
     be told; `driver` is the process that has begun the copy job. `slots` of Spark were there for its tasks
     when they were assigned last. `verify` is a comparison that this process makes, or made last.
     `promoted` topics are copied no more, whether they are still assigned or not.
+    `waits_for` is what it needs to begin; `begun_s` since when its copy job is known. `is_stopped`: in order.
     """
 
     partitions: Sequence[PartitionLook] | None = None
@@ -219,6 +222,9 @@ class SourceLook(ConnectorLook):
     verify: VerifyLook | None = None
     promoted: Promotions = field(default_factory=dict)
     migrations: MigrationsLook | None = None
+    waits_for: str | None = None
+    begun_s: float | None = None
+    is_stopped: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +257,7 @@ class HeartbeatLook(ConnectorLook):
 
 @dataclass(frozen=True, slots=True)
 class StandingLook(ConnectorLook):
-    """A connector that does not run, and why."""
+    """A connector that does not run, and why; `waits_for` says what for, where it starts or stands by."""
 
     standstill: Standstill = "paused"
+    waits_for: str | None = None

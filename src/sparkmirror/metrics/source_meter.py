@@ -39,6 +39,7 @@ class SourceMeter:
         self._stalled: set[TopicPartition] = set()
         self._tasks = TaskMeter()
         self._job_epoch: JobEpoch | None = None
+        self._job_since: float | None = None
         self._taken_at: float | None = None
         self._records = self._bytes = 0
         self._with_incidents: set[TopicPartition] = set()
@@ -49,6 +50,8 @@ class SourceMeter:
     def take(self, reports: Collection[PartitionProgress], job_epoch: JobEpoch | None, now: float) -> None:
         """Take the latest report of every partition that is mirrored; one taken before costs nothing."""
         with self._lock:
+            if _number(job_epoch) != _number(self._job_epoch):
+                self._job_since = now
             self._job_epoch, self._taken_at = job_epoch, now
             for report in reports:
                 partition = self._partitions.get(report.source)
@@ -146,6 +149,7 @@ class SourceMeter:
                 report_age_s=None if self._taken_at is None else now - self._taken_at,
                 history=self._history.points(now),
                 driver=None if self._job_epoch is None else self._job_epoch.driver,
+                begun_s=None if self._job_since is None else now - self._job_since,
                 incidents=_added_up(counts.incidents for counts in ill),
                 lost=sum(counts.lost for counts in ill),
             )
@@ -171,6 +175,10 @@ def _states(of: Columns, *, is_known: bool) -> Mapping[str, int]:
     codes = np.where(of.is_silent, 0.0, of.state) if is_known else np.full_like(of.state, len(names) - 1)
     counts = np.bincount(codes.astype(np.intp), minlength=len(names)).tolist()
     return dict(zip(names, counts, strict=True))
+
+
+def _number(job_epoch: JobEpoch | None) -> int | None:
+    return None if job_epoch is None else job_epoch.number
 
 
 def _added_up(counts: Iterable[Mapping[str, int]]) -> Mapping[str, int]:

@@ -5,10 +5,11 @@ from collections.abc import Callable, Collection, Iterator
 from typing import NamedTuple
 
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
+from sparkmirror.metrics.looks import STARTING_S
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress
 
 STALLED_AFTER_S = 60.0
-SILENT_AFTER_S = 20.0
+SILENT_AFTER_S = STARTING_S
 """Every partition reports within a second of its task's start, and a task's worker starts within seconds."""
 
 _Key = tuple[ConnectorName, TopicPartition]

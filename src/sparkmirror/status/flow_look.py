@@ -9,11 +9,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.quantities import as_ago
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress
 from sparkmirror.storage.promotions import Promotions
 
+NEVER_RUN: Final = "no mirror of this file has run yet"
 _SILENT_AFTER_S: Final = 15.0
 _HEARTBEATS_MISSED: Final = 3
+_AFTER_STOP_S: Final = 5.0
+"""A heartbeat that is so much newer than the stop is another mirror's: clocks differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class FlowLook:
     that was found. `stored_ms` is when the last position was stored, in epoch ms. `job` and `reports` are of
     this mirror's last copy job, if there was one; Java's mirror leaves none. `heartbeat_interval_s` is
     infinite for a flow that emits none. `throttled` has the shares of the last minute in which quotas of the
-    source and the target throttled a task.
+    source and the target throttled a task. `stopped_age_s` is since when the copy job was stopped in order.
     """
 
     partitions: Sequence[PartitionProgress]
@@ -39,6 +43,7 @@ class FlowLook:
     job: JobEpoch | None = None
     reports: Mapping[TopicPartition, PartitionProgress] = field(default_factory=dict)
     throttled: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    stopped_age_s: float | None = None
 
     @property
     def is_stopped(self) -> bool:
@@ -62,6 +67,8 @@ class FlowLook:
         Or the clock that dates them is so far ahead that the last one may be old. After this mirror was
         stopped in order, Java's may run instead: then heartbeats show it.
         """
+        if self.has_never_run or self._is_stopped_since_the_last_heartbeat:
+            return False
         if self.is_stopped:
             return self._beats(_HEARTBEATS_MISSED * self.heartbeat_interval_s)
         if self.report_age_s is not None and self.report_age_s <= _SILENT_AFTER_S:
@@ -71,10 +78,28 @@ class FlowLook:
         return self._beats(max(_SILENT_AFTER_S, _HEARTBEATS_MISSED * self.heartbeat_interval_s))
 
     @property
+    def has_never_run(self) -> bool:
+        """Whether nothing shows that a mirror has ever begun: no heartbeat, job, position or sync."""
+        is_begun = self.stored_ms is not None or any(it.position is not None for it in self.partitions)
+        is_shown = self.heartbeat_age_s is not None or self.report_age_s is not None or self.job is not None
+        return not is_begun and not is_shown
+
+    @property
+    def _is_stopped_since_the_last_heartbeat(self) -> bool:
+        if not self.is_stopped or self.stopped_age_s is None:
+            return False
+        age_s = self.heartbeat_age_s
+        return age_s is None or age_s >= self.stopped_age_s - _AFTER_STOP_S
+
+    @property
     def trouble(self) -> str | None:
         """Says why the mirror does not run."""
         if self.is_running is not False:
             return None
+        if self.has_never_run:
+            return NEVER_RUN
+        if self.is_stopped and self.stopped_age_s is not None:
+            return f"the mirror was stopped in order {as_ago(self.stopped_age_s)}"
         if self.heartbeat_age_s is None:
             return "the mirror does not run: it has written no heartbeat"
         last = f"its last heartbeat was {self.heartbeat_age_s:,.0f} s ago"

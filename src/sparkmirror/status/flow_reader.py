@@ -64,6 +64,8 @@ class FlowReader:
             if name == connector and source in begins
         }
         now = self._now()
+        job = self._progress.job_epochs.get(connector)
+        stopped_ms = job.written_ms if job is not None and job.stopped else None
         return FlowLook(
             partitions,
             ends,
@@ -73,13 +75,14 @@ class FlowReader:
             None if heartbeat_ms is None else now - heartbeat_ms / 1000,
             heartbeat.interval_s if heartbeat.emit else float("inf"),
             min((max(0.0, now - report.updated_at) for report in reports.values()), default=None),
-            self._progress.job_epochs.get(connector),
+            job,
             reports,
             {
                 number: (task.load.source_throttled, task.load.target_throttled)
                 for (name, number), task in self._progress.tasks.items()
                 if name == connector and now - task.updated_at <= _RECENT_S
             },
+            None if stopped_ms is None else max(0.0, now - stopped_ms / 1000),
         )
 
     def absent(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:

@@ -1,13 +1,15 @@
 """Watches one flow: looks every few seconds at what its mirror leaves in Kafka, and keeps the last look."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.assignment import Assignment
-from sparkmirror.metrics.looks import THROTTLED_FROM, ConnectorLook, HeartbeatLook, SourceLook
+from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
+from sparkmirror.domain.ids import Alias
+from sparkmirror.metrics.looks import THROTTLED_FROM, ClusterLook, ConnectorLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.metrics.source_meter import SourceMeter
@@ -59,6 +61,9 @@ class FlowWatch:
         groups = flow.checkpoint if shows_groups else None
         self._groups = None if groups is None else GroupWatch(flow.flow, groups)
         self._last: _LastLook | None = None
+        self._away: Mapping[Alias, str] | None = None
+        self.error: SparkmirrorError | None = None
+        """Why the last `look_unless` could tell nothing."""
         log = flow_log(__name__, flow.flow)
         self._thread = PeriodicThread("watch", log, self._jobs, self._reader.close)
 
@@ -79,6 +84,23 @@ class FlowWatch:
 
     def _jobs(self) -> Iterable[Job]:
         return (Job("look at the mirror", _INTERVAL_S, self.look),)
+
+    def look_unless(self, away: Mapping[Alias, str]) -> bool:
+        """Look at everything as far as that can be told; whether it could. `away` has the errors of clusters.
+
+        `looks` has the error, too.
+        """
+        of_flow = self._flow.flow
+        self._away = {alias: error for alias, error in away.items() if alias in of_flow}
+        self.error = DisconnectedError("; ".join(self._away.values())) if self._away else None
+        if self.error is None:
+            try:
+                self.look()
+            except SparkmirrorError as error:
+                self.error = error
+            else:
+                self.look_at_groups()
+        return self.error is None
 
     def look(self) -> None:
         """Look at everything but groups. Raises KafkaError."""
@@ -108,10 +130,14 @@ class FlowWatch:
     # what is shown
 
     def looks(self) -> list[ConnectorLook]:
-        source = replace(self._source_look(), unread=self._thread.failing)
+        source = replace(self._source_look(), unread=self._unread)
         of_groups = [] if self._groups is None else [self._groups.look()]
         looks = [source, *of_groups, self._heartbeat_look()]
         return [replace(look, settings=self._flow.shown.get(look.connector, {})) for look in looks]
+
+    @property
+    def _unread(self) -> str | None:
+        return self._thread.failing or (None if self.error is None else str(self.error))
 
     def readings(self) -> list[ConnectorReading]:
         now, last = time.monotonic(), self._last
@@ -130,9 +156,12 @@ class FlowWatch:
             self._source.name,
             "source",
             None if last is None else last.flow.trouble,
-            clusters=[watch.look() for watch in self._clusters],
+            clusters=self._cluster_looks(),
             events=self._history.look(),
             migrations=self._migrations.look(),
+            is_observed=True,
+            is_running=None,
+            waits_for="a first look at both clusters",
         )
         look = self._meter.look(of, None if last is None else last.assigned, now)
         if last is None:
@@ -144,11 +173,18 @@ class FlowWatch:
             if look.partitions is None
             else watched_table(table_of(look.partitions), flow, self._reports.motion, now - last.at),
             history=look.history if flow.reported else [it._replace(byte_rate=None) for it in look.history],
-            is_observed=True,
             is_running=flow.is_running,
+            is_stopped=flow.is_stopped and flow.is_running is False,
             promoted=flow.promoted,
             position_age_s=None if flow.stored_ms is None else max(0.0, time.time() - flow.stored_ms / 1000),
         )
+
+    def _cluster_looks(self) -> list[ClusterLook]:
+        """What the requests before the last look told, or those of the threads."""
+        away = self._away
+        if away is None:
+            return [watch.look() for watch in self._clusters]
+        return [ClusterLook(it, it not in away, error=away.get(it)) for it in self._flow.flow]
 
     def _with_ages(self, reading: SourceReading, now: float) -> SourceReading:
         last = self._last

@@ -1,7 +1,9 @@
 """Watches all flows of a file, and shows them as a running mirror shows its own."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
+from sparkmirror.domain.errors import DisconnectedError
+from sparkmirror.domain.ids import Alias
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.periodic.jobs import start_all, stop_all
@@ -43,11 +45,18 @@ class MirrorWatch:
     def stop(self) -> None:
         stop_all([thread for flow in self._flows for thread in flow.threads])
 
-    def look(self) -> None:
-        """Look once at every flow. Raises KafkaError."""
-        for flow in self._flows:
-            flow.look()
-            flow.look_at_groups()
+    def look(self, away: Mapping[Alias, str] | None = None) -> None:
+        """Look once at every flow; `away` has the errors of clusters that do not answer.
+
+        Raises SparkmirrorError where no flow can be told; else the looks have the errors.
+        """
+        told = [flow.look_unless(away or {}) for flow in self._flows]
+        if any(told):
+            return
+        errors = {str(error): error for flow in self._flows if (error := flow.error) is not None}
+        if len(errors) == 1 or not all(error.retriable for error in errors.values()):
+            raise next(iter(errors.values()))
+        raise DisconnectedError("; ".join(errors))
 
     def close(self) -> None:
         """Close what `look` has opened."""

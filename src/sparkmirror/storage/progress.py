@@ -7,7 +7,7 @@ a connector can't do.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -167,6 +167,7 @@ class JobEpoch:
     `partitions` is how many its tasks share: each reports within seconds, whether it has data or not.
     `transactional_tasks` is how many transactional ids may be in use, by it or by one before it.
     `driver` announced it. Of two drivers that take the same number at the same time, the later record counts.
+    `written_ms` is the record's timestamp, in epoch ms; None before it was written.
     """
 
     connector: ConnectorName
@@ -175,6 +176,7 @@ class JobEpoch:
     stopped: bool = False
     transactional_tasks: int = 0
     driver: Driver | None = None
+    written_ms: int | None = field(default=None, compare=False)
 
     def to_record(self) -> LogRecord:
         value = {
@@ -264,9 +266,10 @@ def parse(record: LogRecord) -> Record | None:
         key = parsed_json(record.key)
         value = parsed_json(record.value)
         parse_kind = _KINDS.get(key[0])
-        return None if parse_kind is None else parse_kind(key, value)
+        parsed = None if parse_kind is None else parse_kind(key, value)
     except (ValueError, TypeError, KeyError, IndexError, ConfigError):
         return None
+    return replace(parsed, written_ms=record.timestamp_ms) if isinstance(parsed, JobEpoch) else parsed
 
 
 def _job_epoch(key: list[Any], value: dict[str, Any]) -> JobEpoch:

@@ -5,7 +5,6 @@ Pure.
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import cache, partial
 from itertools import chain
 from typing import Any, Final, NamedTuple
@@ -14,7 +13,7 @@ from urllib.parse import urlencode
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.quantities import as_date
+from sparkmirror.domain.quantities import as_date, clock_time
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.ui import numbers
 from sparkmirror.ui.actions import ACTIONS, Action
@@ -235,10 +234,6 @@ def _topic_need(flow: FlowView, topic: TopicView) -> Need:
 def points_json(history: Sequence[HistoryPoint], made_at: float) -> str:
     """Write times in epoch seconds, seconds behind and records/s, as uPlot takes them."""
     return json.dumps(plot_points(history, made_at), separators=(",", ":"))
-
-
-def clock_time(epoch_s: float) -> str:
-    return datetime.fromtimestamp(int(epoch_s), UTC).strftime("%H:%M:%S UTC")
 
 
 @cache

@@ -23,9 +23,10 @@ from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
 
 from sparkmirror.domain.connect import ConnectError
+from sparkmirror.domain.quantities import clock_time
 from sparkmirror.ui.actions import Actions, OnceTokens, action_of, form_of, require_own_page
 from sparkmirror.ui.current_view import CurrentView
-from sparkmirror.ui.html import act_page, clock_time, error_page, page, part, plan_page
+from sparkmirror.ui.html import act_page, error_page, page, part, plan_page
 from sparkmirror.ui.looks import PAGES, Look, look_of, looks_of, looks_query, query
 from sparkmirror.ui.plans import Plans
 from sparkmirror.ui.static_files import static_response

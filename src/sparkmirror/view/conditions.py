@@ -34,6 +34,12 @@ class Situation(NamedTuple):
     standstill: Standstill | None = None
     report_age_s: Numbers | float = 0.0
     """NaN before any report was read."""
+    begins: Flags | bool = False
+    """Whether its copy job is so young that its task may not have reported it yet."""
+    is_stopped: Flags | bool = False
+    """Whether the mirror was stopped in order."""
+    is_away: Flags | bool = False
+    """Whether the source does not answer: what it has by now is not known."""
 
     @property
     def is_cut_off(self) -> Flags:
@@ -42,7 +48,7 @@ class Situation(NamedTuple):
 
     @property
     def lag(self) -> Numbers:
-        return np.where(self.is_cut_off, NAN, self.partitions.lag)
+        return np.where(self.is_cut_off | self.is_away, NAN, self.partitions.lag)
 
     def reports(self, state: PartitionState) -> Flags:
         return np.equal(self.partitions.state, CODES[state])
@@ -86,10 +92,22 @@ CONDITIONS: Final = (
         "correct what the error names, then restart the connector",
     ),
     Condition(
-        "its connector is paused or stopped",
-        lambda it: it.standstill in ("paused", "stopped"),
+        "its connector is paused",
+        lambda it: it.standstill == "paused",
         Word.PAUSED,
         "resume the connector to continue",
+    ),
+    Condition(
+        "its connector, or the mirror, was stopped in order",
+        lambda it: (it.standstill == "stopped") | it.is_stopped,
+        Word.STOPPED,
+        "start it again to continue",
+    ),
+    Condition(
+        "its copy job has just begun, and its task has not reported it",
+        lambda it: (it.partitions.is_silent > 0) & ~it.is_cut_off & it.begins,
+        Word.STARTING,
+        "nothing to do: its task starts",
     ),
     Condition(
         "no report has been read for 10 s",

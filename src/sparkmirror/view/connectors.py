@@ -10,6 +10,7 @@ from sparkmirror.metrics.looks import (
     SourceLook,
     StandingLook,
 )
+from sparkmirror.view.causes import not_running
 from sparkmirror.view.conditions import condition_of_standstill
 from sparkmirror.view.values import State
 from sparkmirror.view.words import Word
@@ -28,7 +29,7 @@ def _state(look: ConnectorLook, topics: State, at: float) -> State:
     if isinstance(look, StandingLook):
         return _standing(look)
     if look.trouble is not None:
-        return State(Word.ACTION_REQUIRED, error=look.trouble, advice=_DO_IT)
+        return not_running(look) or State(Word.ACTION_REQUIRED, error=look.trouble, advice=_DO_IT)
     worst = action_required(look.troubles)
     return _working(look, topics) if worst is None else _troubled(look, worst, at)
 
@@ -44,30 +45,39 @@ def _working(look: ConnectorLook, topics: State) -> State:
         case SourceLook():
             return _source(look, topics)
         case GroupsLook():
-            return _periodic(look.age_s, look.interval_s, "checkpoints")
+            return _periodic(look, look.age_s, look.interval_s, "checkpoints")
         case HeartbeatLook(emits=True):
-            return _periodic(look.age_s, look.interval_s, "heartbeats")
+            return _periodic(look, look.age_s, look.interval_s, "heartbeats")
     return State(Word.PAUSED, advice="emit.heartbeats.enabled is false")
 
 
 def _standing(look: StandingLook) -> State:
     if look.standstill == "starting":
-        return State(Word.UNKNOWN, advice="it is starting")
+        return State(Word.STARTING, advice=_waits(look.waits_for))
+    if look.standstill == "standby":
+        return State(Word.STANDBY, advice=look.waits_for or "")
     condition = condition_of_standstill(look.standstill)
     return State(condition.word, error=look.trouble, advice=condition.advice)
 
 
 def _source(look: SourceLook, topics: State) -> State:
     if look.partitions is None:
-        return State(Word.UNKNOWN, advice="its partitions are not assigned yet")
+        if look.unread is not None:
+            return State(Word.UNKNOWN, error=look.unread)
+        return State(Word.STARTING, advice=_waits(look.waits_for))
     if not look.partitions and not look.promoted:
         return State(Word.CAUGHT_UP, advice="no topic of the source matches its filters")
     return State(topics.word)
 
 
-def _periodic(age_s: float | None, interval_s: float, what: str) -> State:
+def _waits(what: str | None) -> str:
+    return f"waits for {what or 'its partitions to be assigned'}"
+
+
+def _periodic(look: ConnectorLook, age_s: float | None, interval_s: float, what: str) -> State:
     if age_s is None:
-        return State(Word.UNKNOWN, advice=f"no {what} were written yet")
+        word = Word.STARTING if look.unread is None else Word.UNKNOWN
+        return State(word, advice=f"no {what} were written yet")
     if age_s < -CUT_OFF_AFTER_S:
         return State(Word.UNKNOWN, advice=f"its last {what} are dated {as_ago(age_s)}: set the clocks right")
     if age_s > _INTERVALS_MISSED_MAX * interval_s + CUT_OFF_AFTER_S:

@@ -36,7 +36,7 @@ class FlowView:
     `events` and `migrations` are None where no source connector runs; `slots` are Spark's for the copy tasks.
     `troubles` are what its connectors can't do, the worst first.
     `latency_at` is when `latency_ms` was computed, of the clock of `now`: it is of the last minute, and
-    serves for seconds.
+    serves for seconds. `mirrors` is false where it only emits heartbeats.
     """
 
     flow: Flow
@@ -66,6 +66,7 @@ class FlowView:
     migrations: MigrationsLook | None = None
     group_index: GroupIndex = field(default_factory=lambda: GroupIndex(None))
     troubles: Sequence[Trouble] = ()
+    mirrors: bool = True
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

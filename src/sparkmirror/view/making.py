@@ -6,15 +6,16 @@ from dataclasses import dataclass
 from math import inf
 from typing import Final, NamedTuple
 
-from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.troubles import worst_first
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
+from sparkmirror.view.causes import state_of
 from sparkmirror.view.connectors import connector_state
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.group_index import GroupIndex
 from sparkmirror.view.topics import Topics, worst_state
-from sparkmirror.view.values import ConnectorView
+from sparkmirror.view.values import ConnectorView, Lag
 from sparkmirror.view.words import Word
 
 _LATENCY_KEPT_S: Final = 10.0
@@ -37,19 +38,22 @@ def view_of(
     for connector in connectors:
         by_flow[connector.flow].append(connector)
     known = {} if before is None else {flow.flow: flow for flow in before.flows}
-    flows = [_flow(flow, looks, at, known.get(flow)) for flow, looks in sorted(by_flow.items())]
+    clusters = _clusters(by_flow)
+    flows = [
+        _flow(flow, looks, known.get(flow), _Around(clusters, at)) for flow, looks in sorted(by_flow.items())
+    ]
     return MirrorView(
         at,
         node.version,
         node.name,
         node.nodes,
-        _clusters(by_flow),
+        [clusters[alias] for alias in sorted(clusters)],
         flows,
         worst_state([it.state for it in flows]),
     )
 
 
-def _clusters(by_flow: Mapping[Flow, Sequence[ConnectorLook]]) -> list[ClusterLook]:
+def _clusters(by_flow: Mapping[Flow, Sequence[ConnectorLook]]) -> Mapping[Alias, ClusterLook]:
     """A cluster of several flows is away if one of them gets no answer."""
     found = {alias: ClusterLook(alias, None) for flow in by_flow for alias in flow}
     for looks in by_flow.values():
@@ -57,7 +61,14 @@ def _clusters(by_flow: Mapping[Flow, Sequence[ConnectorLook]]) -> list[ClusterLo
             for cluster in look.clusters if isinstance(look, SourceLook) else ():
                 if found[cluster.alias].is_up is not False and cluster.is_up is not None:
                     found[cluster.alias] = cluster
-    return [found[alias] for alias in sorted(found)]
+    return found
+
+
+class _Around(NamedTuple):
+    """What a flow shares with others, and the time in epoch seconds."""
+
+    clusters: Mapping[Alias, ClusterLook]
+    at: float
 
 
 class _Parts(NamedTuple):
@@ -68,27 +79,29 @@ class _Parts(NamedTuple):
     heartbeats: Sequence[HeartbeatLook]
 
 
-def _flow(flow: Flow, looks: Sequence[ConnectorLook], at: float, before: FlowView | None) -> FlowView:
+def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None, around: _Around) -> FlowView:
     parts = _Parts(
         [look for look in looks if isinstance(look, SourceLook)],
         [look for look in looks if isinstance(look, GroupsLook)],
         [look for look in looks if isinstance(look, HeartbeatLook)],
     )
-    topics = Topics(parts.sources, None if before is None else before.topics, at)
+    topics = Topics(parts.sources, None if before is None else before.topics, around.at)
     whole = topics.whole
     connectors = [
-        ConnectorView(it.connector, it.kind, connector_state(it, whole.state, at), it.settings)
+        ConnectorView(it.connector, it.kind, connector_state(it, whole.state, around.at), it.settings)
         for it in looks
     ]
     states = [it.state for it, look in zip(connectors, looks, strict=True) if _counts(it, look, topics)]
+    state = state_of(flow, looks, [whole.state, *states] if topics else states, around.clusters, around.at)
+    has_nothing = not topics and state.word is Word.CAUGHT_UP
     now = max((look.now for look in parts.sources), default=0.0)
     is_kept = before is not None and 0 <= now - before.latency_at < _LATENCY_KEPT_S
     return FlowView(
         flow,
         now,
-        worst_state([whole.state, *states] if topics else states),
+        state,
         topics,
-        whole.lag,
+        Lag(0, 0.0) if has_nothing else whole.lag,
         whole.left_s,
         whole.speed,
         before.latency_ms if before is not None and is_kept else topics.latency(),
@@ -111,6 +124,7 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], at: float, before: FlowVie
         next((look.migrations for look in parts.sources if look.migrations is not None), None),
         _group_index(next(iter(parts.checkpoints), None), before),
         worst_first(trouble for look in looks for trouble in look.troubles),
+        any(not isinstance(look, HeartbeatLook) for look in looks),
     )
 
 

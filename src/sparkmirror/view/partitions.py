@@ -1,6 +1,6 @@
 """Tells of all partitions of a flow, as columns, and makes the view of one when it is asked for."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from math import isfinite, isnan
 from typing import Final, NamedTuple
@@ -10,8 +10,8 @@ import numpy as np
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.latency import EMPTY
 from sparkmirror.domain.troubles import Subject, Trouble
-from sparkmirror.metrics.looks import PartitionLook, SourceLook, throttled_by
-from sparkmirror.metrics.partition_table import Columns, Indices, Numbers, PartitionTable, table_of
+from sparkmirror.metrics.looks import STARTING_S, PartitionLook, SourceLook, throttled_by
+from sparkmirror.metrics.partition_table import Columns, Flags, Indices, Numbers, PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.promotions import Promotion, Promotions
 from sparkmirror.view.conditions import CONDITIONS, Situation, conditions_of
@@ -62,7 +62,14 @@ class Partitions:
         ages += [0.0] * len(without_reports)
         self._ages = np.repeat(np.array(ages, np.float64), [len(table) for table in self.tables])
         self._columns = columns = _joined(self.tables)
-        situation = Situation(columns, None, self._ages)
+        situation = Situation(
+            columns,
+            None,
+            self._ages,
+            self._of_looks(_begins, looks, without_reports),
+            self._of_looks(lambda look: look.is_stopped, looks, without_reports),
+            self._of_looks(_is_away, looks, without_reports),
+        )
         self._cut_off = situation.is_cut_off
         self.conditions = conditions_of(situation)
         self.tasks = columns.task
@@ -71,6 +78,13 @@ class Partitions:
 
     def __len__(self) -> int:
         return len(self.conditions)
+
+    def _of_looks(
+        self, holds: Callable[[SourceLook], bool], looks: Sequence[SourceLook], others: Sequence[object]
+    ) -> Flags:
+        """Repeat what holds of a connector for each of its partitions."""
+        flags = [*map(holds, looks), *[False] * len(others)]
+        return np.repeat(np.array(flags, np.bool_), [len(table) for table in self.tables])
 
     @cached_property
     def largest_lag_first(self) -> Numbers:
@@ -197,6 +211,14 @@ def _told(situation: Situation, severity: Indices) -> Told:
         np.where(is_unknown, np.nan, of.byte_rate),
         of.quiet_since,
     )
+
+
+def _begins(look: SourceLook) -> bool:
+    return look.begun_s is not None and look.begun_s < STARTING_S
+
+
+def _is_away(look: SourceLook) -> bool:
+    return any(it.alias == look.flow.source and it.is_up is False for it in look.clusters)
 
 
 def _copied(look: SourceLook) -> PartitionTable:

@@ -106,6 +106,7 @@ def _flow(flow: FlowView, asked: Asked | None) -> Json:
         "heartbeat_age_seconds": _rounded(flow.heartbeat_age_s),
         "observed": flow.is_observed,
         "running": flow.is_running,
+        "only_heartbeats": not flow.mirrors,
         "process": None if flow.driver is None else str(flow.driver),
         "position_age_seconds": _rounded(flow.position_age_s),
         "spark_slots": flow.slots,

@@ -25,9 +25,17 @@ STOPPED = JobEpoch(ConnectorName("MirrorSourceConnector"), 3, stopped=True)
         ),
         (replace(WELL, job=STOPPED), None),
         (
-            replace(WELL, heartbeat_age_s=None, report_age_s=None),
+            replace(WELL, heartbeat_age_s=None, report_age_s=None, stored_ms=1),
             "the mirror does not run: it has written no heartbeat",
         ),
+        (FlowLook([]), "no mirror of this file has run yet"),
+        (FlowLook([IDLE], heartbeat_interval_s=float("inf")), "no mirror of this file has run yet"),
+        (replace(WELL, job=STOPPED, stopped_age_s=0.2), "the mirror was stopped in order 0 s ago"),
+        (
+            replace(WELL, job=STOPPED, stopped_age_s=2.0, heartbeat_age_s=None),
+            "the mirror was stopped in order 2 s ago",
+        ),
+        (replace(WELL, job=STOPPED, stopped_age_s=60.0, heartbeat_age_s=1.0), None),
     ],
 )
 def test_a_mirror_that_does_not_run_is_trouble(look: FlowLook, trouble: str | None) -> None:
@@ -73,7 +81,7 @@ def test_a_clock_that_is_ahead_tells_nothing() -> None:
 
 
 def test_without_heartbeats_and_reports_nobody_can_tell() -> None:
-    silent = FlowLook([IDLE], heartbeat_interval_s=float("inf"))
+    silent = FlowLook([IDLE], heartbeat_interval_s=float("inf"), stored_ms=1)
     assert silent.is_running is None
     assert replace(silent, report_age_s=500.0).is_running is None, "nothing may have changed since"
     assert replace(silent, report_age_s=1.0).is_running

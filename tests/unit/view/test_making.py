@@ -138,8 +138,8 @@ def test_a_flow_that_does_not_run_has_no_lag_of_0() -> None:
     failed = flow(StandingLook(A_TO_B, ConnectorName("mm2"), "source", "bad topics", "failed"))
     assert (failed.state.word, failed.state.error) == (Word.ACTION_REQUIRED, "bad topics")
     starting = flow(StandingLook(A_TO_B, ConnectorName("mm2"), "source", None, "starting"))
-    assert starting.state.word is Word.UNKNOWN
-    assert flow(source(partitions=None)).state.word is Word.UNKNOWN
+    assert (starting.state.word, starting.lag.records) == (Word.STARTING, None)
+    assert flow(source(partitions=None)).state.word is Word.STARTING
 
 
 def test_a_connectors_own_error_is_the_flows() -> None:
@@ -170,7 +170,7 @@ def test_connectors_that_write_each_interval_are_missed() -> None:
         flow(source(look()), it).connectors[1].state.word
         for it in (beat, late, first, groups(), groups(age_s=999.0))
     ]
-    assert words == [Word.CAUGHT_UP, Word.RETRYING, Word.UNKNOWN, Word.CAUGHT_UP, Word.RETRYING]
+    assert words == [Word.CAUGHT_UP, Word.RETRYING, Word.STARTING, Word.CAUGHT_UP, Word.RETRYING]
     assert flow(source(look()), late).heartbeat_age_s == 14.0
 
 
@@ -365,3 +365,81 @@ def test_troubles_of_every_connector_are_those_of_the_flow() -> None:
         Word.ACTION_REQUIRED,
         Word.ACTION_REQUIRED,
     ]
+
+
+AWAY: Final = ClusterLook(Alias("b"), False, 75.2, "can't connect: Connection refused")
+
+
+def test_a_cluster_that_is_away_comes_before_what_follows_from_it() -> None:
+    failed = look(reported={"state": PartitionState.RETRYING, "error": "Fetch on b", "lag": 0})
+    for partitions, age_s in (((look(),), 75.2), ((look(), failed), 0.5), ((), None)):
+        made = view_of(NODE, [source(*partitions, report_age_s=age_s, clusters=[AWAY])], 100_000.0)
+        state = made.flows[0].state
+        assert (state.word, state.for_s) == (Word.UNKNOWN, 75.2)
+        assert state.error == "b does not answer since 03:45:25 UTC: can't connect: Connection refused"
+        assert made.state == state
+
+
+def test_an_outage_that_nothing_shows_yet_is_no_cause() -> None:
+    made = flow(source(look(), clusters=[AWAY._replace(away_for_s=2.0)]))
+    assert made.state.word is Word.CAUGHT_UP
+
+
+def test_a_look_from_outside_names_the_cluster_once() -> None:
+    error = "b does not answer (b.bootstrap.servers = b:1): Connection refused"
+    made = flow(source(partitions=None, clusters=[ClusterLook(Alias("b"), False, None, error)], unread=error))
+    assert (made.state.word, made.state.error) == (Word.UNKNOWN, error)
+
+
+def test_no_lag_is_known_while_the_source_does_not_answer() -> None:
+    away = ClusterLook(Alias("a"), is_up=False, away_for_s=3.0)
+    made = flow(source(look(), behind("pages", 0, 40, closed=1), clusters=[away]))
+    assert (made.lag.records, made.state.word) == (None, Word.UNKNOWN)
+
+
+def test_a_flow_that_only_emits_heartbeats_is_well_and_counts_nowhere_as_unknown() -> None:
+    back = Flow(Alias("b"), Alias("a"))
+    beat = HeartbeatLook(back, ConnectorName("beat"), "heartbeat", age_s=0.5, interval_s=1.0)
+    made = flow(beat)
+    assert (made.state.word, made.lag, made.mirrors, made.words) == (Word.CAUGHT_UP, (0, 0.0), False, {})
+    with_outage = view(source(look(), clusters=[AWAY._replace(away_for_s=2.0)]), beat)
+    assert [str(it.flow) for it in with_outage.flows if it.state.word is Word.CAUGHT_UP] == ["a->b", "b->a"]
+    stuck = view(source(look(), report_age_s=75.2, clusters=[AWAY._replace(alias=Alias("a"))]), beat)
+    assert [it.state.error for it in stuck.flows] == [stuck.flows[0].state.error] * 2
+
+
+def test_a_flow_without_topics_has_nothing_to_copy() -> None:
+    made = flow(source())
+    assert (made.state.word, made.lag, made.mirrors) == (Word.CAUGHT_UP, (0, 0.0), True)
+
+
+def test_a_mirror_that_was_stopped_in_order_is_stopped_with_all_its_topics() -> None:
+    late = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=40.0, interval_s=1.0)
+    made = flow(
+        source(
+            behind("orders", 0, 5, closed=0),
+            is_observed=True,
+            is_running=False,
+            is_stopped=True,
+            trouble="the mirror was stopped in order 0 s ago",
+        ),
+        late,
+    )
+    assert (made.state.word, made.state.error) == (Word.STOPPED, "the mirror was stopped in order 0 s ago")
+    assert (made.topics[0].state.word, made.lag.records) == (Word.STOPPED, 5)
+
+
+def test_a_copy_job_that_has_just_begun_is_starting_and_later_unknown() -> None:
+    silent = look(reported={"lag": 0}, is_silent=True)
+    words = [flow(source(look(), silent, begun_s=age_s)).state.word for age_s in (0.0, 19.9, 20.0, None)]
+    assert words == [Word.STARTING, Word.STARTING, Word.UNKNOWN, Word.UNKNOWN]
+    waits = flow(source(partitions=None, waits_for="Spark, which starts"))
+    assert (waits.state.word, waits.state.advice) == (Word.STARTING, "waits for Spark, which starts")
+
+
+def test_a_process_that_stands_by_says_who_copies() -> None:
+    look_ = StandingLook(
+        A_TO_B, ConnectorName("mm2"), "source", None, "standby", waits_for="process 7 on east runs this flow"
+    )
+    made = flow(look_)
+    assert (made.state.word, made.state.advice) == (Word.STANDBY, "process 7 on east runs this flow")

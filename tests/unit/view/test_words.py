@@ -42,7 +42,12 @@ def lag_of(one: Situation) -> float | None:
 EXAMPLES = {
     "its topic is promoted": (situation(PROMOTED, None, nan), Word.PROMOTED),
     "its connector failed": (situation(look(), "failed"), Word.ACTION_REQUIRED),
-    "its connector is paused or stopped": (situation(look(), "stopped"), Word.PAUSED),
+    "its connector is paused": (situation(look(), "paused"), Word.PAUSED),
+    "its connector, or the mirror, was stopped in order": (situation(look(), "stopped"), Word.STOPPED),
+    "its copy job has just begun, and its task has not reported it": (
+        situation(UNREPORTED)._replace(begins=True),
+        Word.STARTING,
+    ),
     "no report has been read for 10 s": (situation(FAILED, None, 10.1), Word.UNKNOWN),
     "the task reports a failure": (situation(FAILED), Word.ACTION_REQUIRED),
     "the task has not reported it, or reports nothing for 25 s": (situation(UNREPORTED), Word.UNKNOWN),
@@ -72,7 +77,7 @@ def test_partitions_get_their_words_together_as_they_do_alone() -> None:
     for state, lag, silent, stalled in product(states, (None, 0, 9), (False, True), (False, True)):
         reported = UNREPORTED if state is None else look(reported={"state": state, "lag": lag}, lag_s=7.0)
         looks.append(reported._replace(is_silent=silent, is_stalled=stalled))
-    standstills: tuple[Standstill | None, ...] = (None, "failed", "paused", "stopped", "starting")
+    standstills: tuple[Standstill | None, ...] = (None, "failed", "paused", "stopped", "starting", "standby")
     for standstill, age_s in product(standstills, (nan, 0.5, 11.0)):
         together = conditions_of(Situation(table_of(looks).columns, standstill, age_s))
         alone = [condition_of(situation(each, standstill, age_s)) for each in looks]

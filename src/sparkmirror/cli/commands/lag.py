@@ -150,9 +150,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     try:
-        with mirror_of(
-            arguments, arguments.of, shows_groups=False, requires_clusters=not arguments.wait
-        ) as mirror:
+        with mirror_of(arguments, arguments.of, shows_groups=False) as mirror:
             read = _reader(mirror, arguments)
             found = _awaited(read, arguments.timeout) if arguments.wait else read()
     except (SparkmirrorError, OSError) as error:
