@@ -11,7 +11,14 @@ NOT_FINE: Final = 1
 CANNOT_TELL: Final = 2
 """Wrong usage, a file that can't be used, a cluster or URL that can't be read, a lag that is not known."""
 INTERRUPTED: Final = 130
-_FINE_WORDS: Final = (Word.CAUGHT_UP, Word.CATCHING_UP, Word.THROTTLED, Word.FALLING_BEHIND, Word.PROMOTED)
+_FINE_WORDS: Final = (
+    Word.CAUGHT_UP,
+    Word.CATCHING_UP,
+    Word.THROTTLED,
+    Word.FALLING_BEHIND,
+    Word.STANDBY,
+    Word.PROMOTED,
+)
 
 OF_EVERY_COMMAND: Final[Mapping[int, str]] = {
     0: "done",
@@ -46,7 +53,7 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
         "--detailed-exitcode there are changes (records that are left to copy are none)",
     },
     "status": {
-        0: "every flow is caught up, catching up, throttled, falling behind or promoted",
+        0: "every flow is caught up, catching up, throttled, falling behind, standby or promoted",
         1: "a flow is not; the API refuses",
         2: "it can't be told, or wrong usage",
     },
@@ -110,7 +117,7 @@ def paragraph(command: str) -> str:
 
 def of_word(word: Word) -> int:
     """The code of a command that tells how something is."""
-    if word is Word.UNKNOWN:
+    if word in (Word.UNKNOWN, Word.STARTING):
         return CANNOT_TELL
     return FINE if word in _FINE_WORDS else NOT_FINE
 

@@ -53,6 +53,12 @@ class FlowAnswer(NamedTuple):
     process: str | None
     groups: Mapping[str, int]
     troubles: Sequence[Json] = ()
+    only_heartbeats: bool = False
+
+    @property
+    def cause(self) -> str | None:
+        """Why its word is no better, or what it does about that; None where all is said by the word."""
+        return self.state.error or self.state.advice or None
 
 
 class Mirror:
@@ -200,6 +206,7 @@ def _answer(flow: Json, partitions: Sequence[Json], groups: Sequence[Json]) -> F
             if any(each["checkpoint"] is not None for each in it["partitions"])
         },
         flow["troubles"],
+        flow["only_heartbeats"],
     )
 
 

@@ -106,6 +106,7 @@ class SourceRun:
     ) -> None:
         """`accepted` are the clusters that an operator has accepted, whatever they were before."""
         self._of = on.flow, connector.name
+        self._session = session
         self.slots = connector.settings.tasks_max
         self._events = EventLog(on.flow, connector.name, on.worker_client)
         self.limits = RateLimitUpdates(on, connector, self._events.note)
@@ -221,6 +222,7 @@ class SourceRun:
             verify=self.verifying.look(),
             promoted=source.promotions,
             migrations=self._migrations.look(),
+            waits_for=None if self._session.done() else "Spark, which starts",
         )
         now = time.monotonic()
         self._progress.rhythm.note(now)

@@ -133,7 +133,8 @@ class MirrorMaker:
 
     def looks(self) -> list[ConnectorLook]:
         """Return what every connector knows. Thread-safe."""
-        return [look for run in self._runs.values() for look in run.looks()]
+        looks = [look for run in self._runs.values() for look in run.looks()]
+        return [*looks, *self._elected.looks()]
 
     @property
     def is_started(self) -> bool:

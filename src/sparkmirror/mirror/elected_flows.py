@@ -24,6 +24,7 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.leader_election import GroupOptions
 from sparkmirror.kafka.groups.membership_requests import GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL
 from sparkmirror.kafka.groups.worker_group import WorkerGroup
+from sparkmirror.metrics.looks import ConnectorKind, ConnectorLook, StandingLook, Standstill
 from sparkmirror.mirror.flow_runs import FlowRun, end_flows
 from sparkmirror.periodic.flow_log import LogOnce, flow_log
 from sparkmirror.settings.configured import ConfiguredFlow
@@ -77,6 +78,10 @@ class ElectedFlows:
     def undecided(self) -> Sequence[ConfiguredFlow]:
         """The flows of which it is not known yet who runs them. Safe in any thread."""
         return [flow.of for flow in self._flows if not flow.is_decided]
+
+    def looks(self) -> list[ConnectorLook]:
+        """Return what is known of the flows that do not run here. Safe in any thread."""
+        return [look for flow in self._flows if flow.run is None for look in flow.standing()]
 
     def begin_again(self, flows: Collection[Flow]) -> None:
         """Run these flows again, whose runs have ended."""
@@ -158,6 +163,19 @@ class ElectedFlow:
             self._log.info("does not run on this node any more")
             ended, self.run = self.run, None
             end_flows([ended])
+
+    def standing(self) -> Sequence[StandingLook]:
+        """Say why it does not run here: another process runs it, or that is not known yet."""
+        leader, trouble = self.group.membership.leader_url, self.group.trouble
+        if leader is not None and not self.group.membership.is_leader:
+            standstill: Standstill = "standby"
+            waits_for = _stands_by(leader)
+        else:
+            standstill = "starting"
+            waits_for = "the election" if trouble is None else f"the election: {_told(trouble)}"
+        kind: ConnectorKind = "heartbeat" if self.of.source is None else "source"
+        name = self.of.heartbeat.name if self.of.source is None else self.of.source.name
+        return [StandingLook(self.of.flow, name, kind, None, standstill, waits_for)]
 
     def _check_run(self) -> None:
         failure = None if self.run is None else self.run.failure

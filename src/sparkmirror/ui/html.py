@@ -6,13 +6,11 @@ Pure.
 import json
 from collections.abc import Sequence
 from functools import cache, partial
-from itertools import chain
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.quantities import as_date, clock_time
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.ui import numbers
@@ -21,16 +19,16 @@ from sparkmirror.ui.cells import CELLS
 from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
 from sparkmirror.ui.looks import Look, query
+from sparkmirror.ui.needs import needs_of
 from sparkmirror.ui.plans import PlanLines
-from sparkmirror.view.flows import FlowView, MirrorView
+from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.migrations import migrations_matching
 from sparkmirror.view.moves import group_answer, group_answers, topic_answer
 from sparkmirror.view.pages import page_of
 from sparkmirror.view.tasks import tasks_of
-from sparkmirror.view.values import State, TopicView
 from sparkmirror.view.view_json import flow_of, topic_of
-from sparkmirror.view.words import Word, severity
+from sparkmirror.view.words import CALM, severity
 
 _MACROS: Final = "macros.html"
 _ROWS: Final = 50
@@ -41,16 +39,6 @@ _PROBLEMS_MAX: Final = 3
 _PLACES_MAX: Final = 5
 _SETTINGS_MAX: Final = 120
 _PLAN_KINDS: Final = {"+": "new", "~": "changed", "-": "gone", "✗": "blocks", "!": "warns"}
-
-
-class Need(NamedTuple):
-    """Something that is not well, with the page that shows it."""
-
-    kind: str
-    name: str
-    flow: Flow
-    state: State
-    link: str
 
 
 def page(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
@@ -189,48 +177,6 @@ _CONTEXTS: Final = {
 }
 
 
-def needs_of(view: MirrorView, most: int) -> tuple[Sequence[Need], int]:
-    """List what is not well, the worst first: clusters, connectors, and the worst partition of each topic.
-
-    At most `most` of them, and how many there are.
-    """
-    topics = [(flow, flow.topics.worse_than(Word.CATCHING_UP)) for flow in view.flows]
-    others = [*_cluster_needs(view), *chain.from_iterable(map(_connector_needs, view.flows))]
-    first = [_topic_need(flow, topic) for flow, ill in topics for topic in ill[:most]]
-    needs = sorted([*others, *first], key=lambda it: severity(it.state.word))
-    return needs[:most], len(others) + sum(len(ill) for _, ill in topics)
-
-
-def _cluster_needs(view: MirrorView) -> Sequence[Need]:
-    return [
-        Need(
-            "cluster",
-            it.alias,
-            Flow(it.alias, it.alias),
-            State(Word.RETRYING, it.away_for_s, it.error, "no broker answers; it is asked every 2 s"),
-            "",
-        )
-        for it in view.clusters
-        if it.is_up is False
-    ]
-
-
-def _connector_needs(flow: FlowView) -> Sequence[Need]:
-    """A source connector's word is that of its partitions, unless it has an error of its own."""
-    link = f"flow?{query(str(flow.flow))}"
-    return [
-        Need("connector", it.name, flow.flow, it.state, link)
-        for it in flow.connectors
-        if severity(it.state.word) < severity(Word.FALLING_BEHIND)
-        and (it.kind != "source" or it.state.error is not None or not flow.topics)
-    ]
-
-
-def _topic_need(flow: FlowView, topic: TopicView) -> Need:
-    link = f"topic?{query(str(flow.flow), topic.name)}"
-    return Need("topic", topic.name, flow.flow, topic.state, link)
-
-
 def points_json(history: Sequence[HistoryPoint], made_at: float) -> str:
     """Write times in epoch seconds, seconds behind and records/s, as uPlot takes them."""
     return json.dumps(plot_points(history, made_at), separators=(",", ":"))
@@ -279,5 +225,6 @@ def _environment() -> Environment:
         "spark_width": WIDTH,
         "spark_height": HEIGHT,
         "unknown": numbers.UNKNOWN,
+        "calm": CALM,
     }
     return environment

@@ -5,7 +5,7 @@ from typing import Final
 
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.quantities import clock_time
-from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, ClusterLook, ConnectorLook, HeartbeatLook, SourceLook
+from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, ClusterLook, ConnectorLook, SourceLook
 from sparkmirror.view.topics import worst_state
 from sparkmirror.view.values import State
 from sparkmirror.view.words import Word, severity
@@ -27,10 +27,14 @@ def away_text(cluster: ClusterLook, at: float) -> str:
     return f"{silent}{since}{error}" if error != cluster.error else f"{silent}{since}{error and f': {error}'}"
 
 
-def needed(flow: Flow, looks: Sequence[ConnectorLook]) -> Sequence[Alias]:
+def needed(flow: Flow, *, mirrors: bool) -> Sequence[Alias]:
     """The clusters without which the flow can't do its work: heartbeats alone need the target."""
-    mirrors = any(not isinstance(look, HeartbeatLook) for look in looks)
     return [flow.source, flow.target] if mirrors else [flow.target]
+
+
+def mirrors(looks: Sequence[ConnectorLook]) -> bool:
+    """Whether a flow with these connectors does more than emit heartbeats."""
+    return any(look.kind != "heartbeat" for look in looks)
 
 
 def state_of(
@@ -42,7 +46,7 @@ def state_of(
 ) -> State:
     """The state of a flow by those of its parts: a cluster that is away comes first, then the worst."""
     worst = worst_state(sorted(states, key=lambda it: (it.error is None, not it.advice)))
-    for alias in needed(flow, looks):
+    for alias in needed(flow, mirrors=mirrors(looks)):
         cluster = clusters[alias]
         lasts = cluster.away_for_s is None or cluster.away_for_s >= CUT_OFF_AFTER_S
         if cluster.is_up is False and (lasts or severity(worst.word) < _CALM):

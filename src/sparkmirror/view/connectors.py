@@ -71,7 +71,7 @@ def _source(look: SourceLook, topics: State) -> State:
 
 
 def _waits(what: str | None) -> str:
-    return f"waits for {what or 'its partitions to be assigned'}"
+    return f"waits for {what or 'its topics to be listed and made'}"
 
 
 def _periodic(look: ConnectorLook, age_s: float | None, interval_s: float, what: str) -> State:

@@ -10,7 +10,7 @@ from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.troubles import worst_first
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
-from sparkmirror.view.causes import state_of
+from sparkmirror.view.causes import mirrors, state_of
 from sparkmirror.view.connectors import connector_state
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.group_index import GroupIndex
@@ -124,7 +124,7 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None, a
         next((look.migrations for look in parts.sources if look.migrations is not None), None),
         _group_index(next(iter(parts.checkpoints), None), before),
         worst_first(trouble for look in looks for trouble in look.troubles),
-        any(not isinstance(look, HeartbeatLook) for look in looks),
+        mirrors(looks),
     )
 
 

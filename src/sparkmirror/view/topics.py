@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from typing import NamedTuple, overload
 
@@ -82,10 +82,15 @@ class Topics(Sequence[TopicView]):
         order, names = self._worst_first, self.layout.names
         return Rows([at for at in order.tolist() if matching in names[at]] if matching else order, self._view)
 
-    def worse_than(self, word: Word) -> Sequence[TopicView]:
-        """The worst first."""
+    def worse_than(self, word: Word, without: Collection[str] = ()) -> Sequence[TopicView]:
+        """List the worst first, but for the topics with these names."""
         count = int(np.count_nonzero(self.sums.severity < severity(word))) if len(self) else 0
-        return Rows(self._worst_first[:count], self._view)
+        rows, names = self._worst_first[:count], self.layout.names
+        return Rows([at for at in rows.tolist() if names[at] not in without] if without else rows, self._view)
+
+    def count_of(self, words: Collection[Word]) -> int:
+        """Count the topics with one of these words."""
+        return int(np.isin(self.sums.severity, [*map(severity, words)]).sum()) if len(self) else 0
 
     @property
     def whole(self) -> "Whole":

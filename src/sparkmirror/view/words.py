@@ -29,6 +29,8 @@ class Word(StrEnum):
 
 WORDS: Final = tuple(Word)
 """All words by their severity."""
+CALM: Final = (Word.CATCHING_UP, Word.CAUGHT_UP, Word.STANDBY, Word.PROMOTED)
+"""The words that need no reason."""
 _SEVERITY: Final = {word: at for at, word in enumerate(Word)}
 
 

@@ -49,9 +49,13 @@ def test_every_word_has_one_code() -> None:
         Word.CATCHING_UP,
         Word.THROTTLED,
         Word.FALLING_BEHIND,
+        Word.STANDBY,
         Word.PROMOTED,
     }
-    assert [word for word, code in codes.items() if code == CANNOT_TELL] == [Word.UNKNOWN]
+    assert [word for word, code in codes.items() if code == CANNOT_TELL] == [
+        Word.UNKNOWN,
+        Word.STARTING,
+    ]
 
 
 @pytest.mark.parametrize(

@@ -220,3 +220,25 @@ def test_a_failure_of_the_run_ends_the_process(bench: Bench) -> None:
     bench.run.failure = SparkmirrorError("a topic is unfit")
     with pytest.raises(SparkmirrorError, match="A->B: a topic is unfit"):
         bench.runs()
+
+
+@pytest.mark.parametrize(
+    ("group", "standstill", "waits_for"),
+    [
+        (Group(), "starting", "the election"),
+        (Group(trouble=AWAY), "starting", f"the election: its group can't be reached: {AWAY}"),
+        (Group(trouble=HELD), "starting", f"the election: {HELD}"),
+        (
+            Group(FOLLOWER),
+            "standby",
+            "stands by: process 7 on there runs this flow, and this one takes over when that is gone",
+        ),
+    ],
+)
+def test_a_flow_that_does_not_run_here_says_what_it_waits_for(
+    group: Group, standstill: str, waits_for: str
+) -> None:
+    bench = Bench()
+    bench.flow.group = cast("WorkerGroup", group)
+    (look,) = bench.flow.standing()
+    assert (look.kind, look.standstill, look.waits_for) == ("source", standstill, waits_for)

@@ -8,8 +8,9 @@ import pytest
 from sparkmirror.domain.printable import printable
 from sparkmirror.metrics.looks import EventsLook, MigrationsLook
 from sparkmirror.storage.migrations import Migrations
-from sparkmirror.ui.html import error_page, needs_of, page, part
+from sparkmirror.ui.html import error_page, page, part
 from sparkmirror.ui.looks import Look, look_of
+from sparkmirror.ui.needs import needs_of
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.tasks import tasks_of
@@ -134,7 +135,7 @@ def test_errors_come_with_their_advice_and_the_worst_is_first(view: MirrorView) 
     text = Parsed(page(view, Look("overview"))).text
     assert "raise max.message.bytes of a.orders to 2097152" in text
     assert text.index("action required") < text.index("stalled") < text.index("retrying")
-    assert [need.name for need in needs_of(view, 2)[0]] == ["orders", "errors"]
+    assert [need.name for need in needs_of(view, 3)[0]] == ["archive", "orders", "errors"]
 
 
 def test_events_are_found_by_their_text_and_have_dates(view: MirrorView) -> None:

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from rich.console import Console
 
 from sparkmirror.cli.arguments import not_empty, not_negative, positive
-from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE, of_all
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE, of_all, of_word
 from sparkmirror.cli.mirroring_flows import add_flow_argument
 from sparkmirror.cli.mirrors import FlowAnswer, Mirror, mirror_of
 from sparkmirror.cli.rest_access import add_login_arguments
@@ -23,7 +23,6 @@ from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_time, counted
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.storage.promotions import Promotions, promotions_json
-from sparkmirror.view.conditions import CURRENT_S
 from sparkmirror.view.values import PartitionView, State
 from sparkmirror.view.words import Word
 
@@ -53,15 +52,19 @@ examples:
 class LagLimit(NamedTuple):
     """A partition is as good as caught up when it keeps one of them; `seconds` is None for no such limit.
 
-    Where the mirror reports an error, nothing tells that its records are on their way: only `records` count.
+    `by_word`: or when its state says so, as `status` shows it. Where the mirror reports an error, nothing
+    tells that its records are on their way: only `records` count.
     """
 
     records: int = 0
     seconds: float | None = None
+    by_word: bool = False
 
     def is_kept(self, it: PartitionView) -> bool:
         """Whether a partition, whose lag is known, keeps within the limits."""
         if it.lag.records is not None and it.lag.records <= self.records:
+            return True
+        if self.by_word and it.state.word is Word.CAUGHT_UP and it.state.error is None:
             return True
         if self.seconds is None or it.lag.seconds is None or it.state.error is not None:
             return False
@@ -95,6 +98,8 @@ class FlowLag(NamedTuple):
     def exit_code(self) -> int:
         if self.behind:
             return NOT_FINE
+        if not (self.answer.partitions or self.answer.promoted):
+            return FINE if self.answer.only_heartbeats else of_word(self.answer.state.word)
         return CANNOT_TELL if self.unknown or not (self.partitions or self.promoted) else FINE
 
 
@@ -103,6 +108,8 @@ def lag_of(answer: FlowAnswer, is_wanted: Callable[[str], object], limit: LagLim
     partitions = sorted(
         (it for it in answer.partitions if is_wanted(it.source.topic)), key=attrgetter("source")
     )
+    if answer.is_running is False:
+        limit = LagLimit(limit.records)  # nothing is on its way
     promoted = {topic: each for topic, each in answer.promoted.items() if is_wanted(topic)}
     return FlowLag(answer, limit, partitions, promoted)
 
@@ -134,9 +141,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--max-seconds",
         type=not_negative,
-        default=CURRENT_S,
         metavar="S",
-        help="so has one whose oldest record to copy is at most so old (5); 0: only records count",
+        help="so has one whose oldest record to copy is at most so old; 0: only records count (as status "
+        "says it: 5, of Java's mirror 65)",
     )
     parser.add_argument("--wait", action="store_true", help="wait until every partition has caught up")
     parser.add_argument(
@@ -166,7 +173,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _reader(mirror: Mirror, arguments: argparse.Namespace) -> Callable[[], list[FlowLag]]:
     is_wanted = compile_list(arguments.topics, "--topic").fullmatch if arguments.topics else bool
-    limit = LagLimit(arguments.max_records, arguments.max_seconds or None)
+    seconds = arguments.max_seconds
+    limit = LagLimit(arguments.max_records, seconds or None, by_word=seconds is None)
     return lambda: [lag_of(flow, is_wanted, limit) for flow in mirror.flows()]
 
 
@@ -201,7 +209,9 @@ def _waiting(found: Sequence[FlowLag]) -> str:
     text = f"{counted(sum(lag.records for lag in found), 'record')} to copy"
     text += f", {counted(behind, 'partition')} behind" + (f", {unknown:,} unknown" if unknown else "")
     failing = [it for lag in found for it in lag.partitions if it.state.word is Word.ACTION_REQUIRED]
-    return text + "".join(f"; {it.source}: {it.state.word}: {it.state.error}" for it in failing[:1])
+    causes = [_told(it.answer.state) for it in found if it.exit_code != FINE and it.answer.state.error]
+    causes = causes or [f"{it.source}: {it.state.word}: {it.state.error}" for it in failing]
+    return text + "".join(f"; {cause}" for cause in causes[:1])
 
 
 def _show(lag: FlowLag) -> None:
@@ -229,6 +239,8 @@ def _summary(lag: FlowLag) -> str:
     if not lag.partitions:
         if lag.promoted:
             return "nothing is left to copy"
+        if lag.answer.only_heartbeats:
+            return "only heartbeats"
         is_other = lag.answer.partitions or lag.answer.promoted
         return "no topic that it mirrors has such a name" if is_other else _told(lag.answer.state)
     behind, unknown, all_of_them = len(lag.behind), len(lag.unknown), len(lag.partitions)
@@ -238,7 +250,9 @@ def _summary(lag: FlowLag) -> str:
     of = f"of {counted(all_of_them, 'partition')}"
     parts = [f"{counted(lag.records, 'record')} behind, in {behind:,} {of}"] if behind else []
     parts += [f"{unknown:,} {of} unknown"] if unknown else []
-    return "; ".join(parts)
+    state = lag.answer.state
+    is_why = state.error is not None and state.word is Word.UNKNOWN
+    return "; ".join(parts) + (f" ({state.error})" if is_why else "")
 
 
 def _row(it: PartitionView) -> tuple[str, ...]:
@@ -268,7 +282,8 @@ def _number(number: int | None) -> str:
 def _to_json(lag: FlowLag) -> dict[str, Any]:
     return {
         "flow": str(lag.answer.flow),
-        "records": lag.records,
+        "state": lag.answer.state.word.value,
+        "records": None if lag.unknown and len(lag.unknown) == len(lag.partitions) else lag.records,
         "unknown_partitions": len(lag.unknown),
         "partitions": [
             {

@@ -8,7 +8,7 @@ from typing import Any, Final
 from sparkmirror.cli.commands.connectors.rest_commands import print_error
 from sparkmirror.cli.commands.connectors.views import View, show
 from sparkmirror.cli.commands.connectors.watch import watch
-from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, of_all, of_word
+from sparkmirror.cli.exit_codes import CANNOT_TELL, of_all, of_word
 from sparkmirror.cli.mirrors import FlowAnswer, mirror_of
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.incidents import AT_LEAST_ONCE, IncidentKind
@@ -16,7 +16,7 @@ from sparkmirror.domain.quantities import as_ago, counted
 from sparkmirror.migrate.steps import some_of
 from sparkmirror.storage.promotions import promotions_json
 from sparkmirror.view.values import PartitionView
-from sparkmirror.view.words import Word, severity, worst_of
+from sparkmirror.view.words import CALM, Word, severity, worst_of
 
 _SHOWN_MAX: Final = 20
 
@@ -42,13 +42,23 @@ def status_view(found: Sequence[FlowAnswer]) -> View:
     notes = [note for flow in found for note in ("", *_notes(flow))]
     columns = ("flow", "topic", "partitions", "lag", "state")
     code = of_all(of_word(flow.state.word) for flow in found)
-    return View([to_json(flow) for flow in found], columns, rows, 2, notes, code)
+    return View([to_json(flow) for flow in found], columns, rows, 2, notes, code, causes_of(found))
+
+
+def causes_of(found: Sequence[FlowAnswer]) -> list[str]:
+    """A line for each reason why flows are not well: a cluster that is away concerns several."""
+    flows: dict[str, list[str]] = {}
+    for flow in found:
+        if flow.state.word not in CALM and flow.cause is not None:
+            flows.setdefault(f"{flow.state.word}: {flow.cause}", []).append(str(flow.flow))
+    return [f"{', '.join(names)}: {cause}" for cause, names in flows.items()]
 
 
 def to_json(flow: FlowAnswer) -> Mapping[str, Any]:
     return {
         "flow": str(flow.flow),
         "state": flow.state.word.value,
+        "cause": None if flow.state.word in CALM else flow.cause,
         "running": flow.is_running,
         "lag_records": flow.lag_records,
         "unknown_partitions": _unknown(flow),
@@ -117,8 +127,8 @@ def _notes(flow: FlowAnswer) -> Iterator[str]:
     failing |= {str(it.source): it.state.error for it in flow.partitions if it.state.error}
     for what, error in list(failing.items())[:_SHOWN_MAX]:
         yield f"  {what}: {error}"
-    if not failing and flow.state.advice and of_word(flow.state.word) != FINE:
-        yield f"  {flow.state.advice}"
+    if len(failing) > _SHOWN_MAX:
+        yield f"  and {len(failing) - _SHOWN_MAX:,} more errors; -o json has all"
     unfenced = _unfenced(flow)
     if unfenced:
         known = (it.notice for it in unfenced if it.notice is not None and AT_LEAST_ONCE in it.notice)
@@ -129,12 +139,18 @@ def _notes(flow: FlowAnswer) -> Iterator[str]:
 
 
 def _facts(flow: FlowAnswer) -> Iterator[str]:
-    if flow.partitions:
+    unknown = _unknown(flow)
+    if unknown and unknown == len(flow.partitions):
+        yield f"lag unknown of {counted(unknown, 'partition')}"
+    elif flow.partitions:
         records = sum(it.lag.records or 0 for it in flow.partitions)
-        unknown = f", {_unknown(flow):,} unknown" if _unknown(flow) else ""
         places = counted(len(flow.partitions), "partition")
-        yield f"{counted(records, 'record')} to copy in {places}{unknown}"
-    else:
+        yield f"{counted(records, 'record')} to copy in {places}" + (
+            f", {unknown:,} unknown" if unknown else ""
+        )
+    elif flow.only_heartbeats:
+        yield "only heartbeats"
+    elif flow.state.word is not Word.UNKNOWN:
         yield "no partition to copy"
     if flow.heartbeat_age_s is not None:
         yield f"last heartbeat {as_ago(flow.heartbeat_age_s)}"

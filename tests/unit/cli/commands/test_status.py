@@ -5,9 +5,10 @@ import pytest
 
 from sparkmirror.cli.commands.mirror_status import status_view, to_json
 from sparkmirror.cli.main import main
-from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.domain.incidents import unfenced
-from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook
+from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, HeartbeatLook
+from sparkmirror.status.flow_look import NEVER_RUN
 from sparkmirror.storage.progress import Driver, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from tests.support.mirror_looks import A_TO_B, answers, group_partition, groups, look, source
@@ -21,6 +22,9 @@ LOOKS: list[ConnectorLook] = [
 ]
 
 
+THROTTLED_ADVICE = "a client quota lets no more through: raise it for the mirror's user or client id, or wait"
+
+
 def heartbeat(age_s: float) -> HeartbeatLook:
     name = ConnectorName("MirrorHeartbeatConnector")
     return HeartbeatLook(A_TO_B, name, "heartbeat", age_s=age_s, interval_s=1.0)
@@ -30,6 +34,7 @@ def test_the_view_has_topics_failures_process_and_groups() -> None:
     view = status_view(answers(*LOOKS, heartbeat(0.4)))
     assert view.code == 1
     assert view.lines() == [
+        "a->b: action required: no right to WRITE",
         "FLOW  TOPIC       PARTITIONS  LAG    STATE",
         "a->b  page-views  1           2,000  action required",
         "a->b  orders      1           0      caught up",
@@ -109,3 +114,56 @@ def test_clusters_that_do_not_answer_end_with_2(tmp_path: Path, capsys: pytest.C
     )
     assert main(["status", str(file)]) == 2
     assert "a does not answer (a.bootstrap.servers = 127.0.0.1:1)" in capsys.readouterr().err
+
+
+def test_a_cluster_that_is_away_is_told_first_and_once_for_all_flows() -> None:
+    archive = Flow(Alias("a"), Alias("archive"))
+    silent = ClusterLook(Alias("archive"), False, 75.0, "Connection refused")
+    away = source(look(), report_age_s=75.0, flow=archive, clusters=[silent])
+    found = [*answers(source(look()), away), *answers(source(look()), away, flow=archive)]
+    view = status_view(found)
+    assert view.code == 2
+    assert view.lines()[0].startswith("a->archive: unknown: archive does not answer since ")
+    assert view.lines()[0].endswith(": Connection refused")
+    assert view.rows == [
+        ("a->b", "orders", "1", "0", "caught up"),
+        ("a->archive", "orders", "1", "?", "unknown"),
+    ]
+    assert any("lag unknown of 1 partition" in note for note in view.notes)
+    assert not any("0 records to copy" in note for note in view.notes if "archive" in note)
+    assert [it["cause"] is None for it in map(to_json, found)] == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("looks", "line", "code"),
+    [
+        (
+            [source(partitions=None, waits_for="Spark, which starts")],
+            "starting: waits for Spark, which starts",
+            2,
+        ),
+        (
+            [source(trouble=NEVER_RUN, is_observed=True, is_running=False)],
+            f"action required: {NEVER_RUN}",
+            1,
+        ),
+        (
+            [source(look(), trouble="stopped 1 s ago", is_observed=True, is_running=False, is_stopped=True)],
+            "stopped: stopped 1 s ago",
+            1,
+        ),
+        (
+            [source(look(reported={"lag": 9}, lag_s=60.0, target_throttled=0.9))],
+            f"throttled: by b (90 % of the last minute): {THROTTLED_ADVICE}",
+            0,
+        ),
+    ],
+)
+def test_the_first_line_is_the_cause(looks: list[ConnectorLook], line: str, code: int) -> None:
+    view = status_view(answers(*looks))
+    assert (view.lines()[0], view.code) == (f"a->b: {line}", code)
+
+
+def test_a_flow_that_only_emits_heartbeats_is_well() -> None:
+    view = status_view(answers(heartbeat(0.4)))
+    assert (view.code, view.notes) == (0, ["", "a->b: caught up, only heartbeats, last heartbeat 0 s ago"])

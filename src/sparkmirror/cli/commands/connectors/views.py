@@ -20,7 +20,7 @@ _STYLES: Final = {"FAILED": "red", "RUNNING": "green", "UNASSIGNED": "yellow", "
 class View:
     """`content` is for JSON and YAML. The first `key` columns identify a row; notes follow the table.
 
-    `code` is the exit code of a command that shows it.
+    `code` is the exit code of a command that shows it; `causes` come before everything else.
     """
 
     content: Any
@@ -29,9 +29,11 @@ class View:
     key: int = 1
     notes: Sequence[str] = ()
     code: int = FINE
+    causes: Sequence[str] = ()
 
     def lines(self) -> list[str]:
         return [
+            *map(printable, self.causes),
             *aligned([[column.upper() for column in self.columns], *self.rows]),
             *map(printable, self.notes),
         ]
