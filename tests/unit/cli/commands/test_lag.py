@@ -6,7 +6,7 @@ import pytest
 
 from sparkmirror.cli.commands.lag import LagLimit, _summary, _to_json, lag_of
 from sparkmirror.domain.ids import Alias, ConnectorName
-from sparkmirror.metrics.looks import ClusterLook, HeartbeatLook
+from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, HeartbeatLook
 from sparkmirror.storage.progress import PartitionState
 from tests.support.mirror_looks import A_TO_B, answers, look, source
 
@@ -50,22 +50,27 @@ def test_only_topics_that_are_wanted_count() -> None:
     assert lag_of(answer, "nothing".__eq__, LagLimit()).exit_code == 2
 
 
+def code(of: ConnectorLook, limit: LagLimit) -> int:
+    (answer,) = answers(of)
+    return lag_of(answer, bool, limit).exit_code
+
+
 def test_a_flow_that_only_emits_heartbeats_has_caught_up() -> None:
     beat = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", age_s=0.5, interval_s=1.0)
     late = replace(beat, age_s=900.0)
-    assert [lag_of(*answers(it), bool, LagLimit()).exit_code for it in (beat, late)] == [0, 0]
+    assert [code(it, LagLimit()) for it in (beat, late)] == [0, 0]
 
 
 def test_a_flow_without_topics_has_the_code_of_its_word() -> None:
     looks = source(), source(partitions=None), source(trouble="no", is_running=True)
-    assert [lag_of(*answers(it), bool, LagLimit()).exit_code for it in looks] == [0, 2, 1]
+    assert [code(it, LagLimit()) for it in looks] == [0, 2, 1]
 
 
 def test_by_default_the_word_decides_as_status_shows_it() -> None:
     by_word = LagLimit(0, None, by_word=True)
     java = source(look("orders", 0, {"lag": 9}, lag_s=60.0, slack_s=60.0))
     slow = source(look("orders", 0, {"lag": 9}, lag_s=6.0))
-    assert [lag_of(*answers(it), bool, by_word).exit_code for it in (java, slow)] == [0, 1]
+    assert [code(it, by_word) for it in (java, slow)] == [0, 1]
 
 
 def test_nothing_is_on_its_way_where_nobody_copies() -> None:
@@ -73,7 +78,7 @@ def test_nothing_is_on_its_way_where_nobody_copies() -> None:
     codes = []
     for running in (True, None, False):
         stopped = source(late, is_observed=True, is_running=running, is_stopped=running is False)
-        codes.append(lag_of(*answers(stopped), bool, LagLimit(0, 5.0, by_word=True)).exit_code)
+        codes.append(code(stopped, LagLimit(0, 5.0, by_word=True)))
     assert codes == [0, 0, 1]
 
 
