@@ -68,7 +68,8 @@ class TextFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         time = datetime.fromtimestamp(record.created).astimezone().strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]
-        about = " ".join(str(vars(record)[key]) for key in ("flow", "connector") if key in vars(record))
+        flow, connector = (str(vars(record).get(key, "")) for key in ("flow", "connector"))
+        about = f"{flow} {connector.removeprefix(f'{flow}.')}".strip()  # Strimzi's names begin with the flow
         place = f"[{about}] " if about else ""
         line = f"{time} {record.levelname:<7} {place}{printable(record.getMessage())}"
         trace = self.formatException(record.exc_info) if record.exc_info else ""

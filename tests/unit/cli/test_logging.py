@@ -36,6 +36,11 @@ def test_text_has_time_level_and_flow() -> None:
     assert rest == "WARNING [a->b MirrorSourceConnector] partition lost"
 
 
+def test_a_connector_named_after_its_flow_does_not_repeat_it() -> None:
+    line = TextFormatter().format(record("x", flow="a->b", connector="a->b.MirrorSourceConnector"))
+    assert line.endswith("WARNING [a->b MirrorSourceConnector] x")
+
+
 def test_libraries_that_log_what_they_send_are_never_shown_doing_it() -> None:
     stream = io.StringIO()
     configure_logging("text", stream)

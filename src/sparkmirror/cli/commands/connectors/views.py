@@ -40,7 +40,7 @@ class View:
 
     def text(self) -> Text:
         """The lines, with states in colour."""
-        text = Text("\n".join(self.lines()), no_wrap=True)
+        text = Text("\n".join(self.lines()))
         for word, style in _STYLES.items():
             text.highlight_words([word], style)
         return text

@@ -59,6 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _run(arguments: argparse.Namespace) -> None:
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise SparkmirrorError("needs a terminal; `sparkmirror status` and `lag` print to files and pipes")
+    sys.stderr.write(f"asking {printable(arguments.of)} …\n")  # loading and connecting take seconds
     try:
         from sparkmirror.cli.commands.top.app import TopApp  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
