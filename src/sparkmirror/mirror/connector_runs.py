@@ -4,7 +4,7 @@ Dedicated mode and a Connect worker use the same runs.
 """
 
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
@@ -120,42 +120,34 @@ class SourceRun:
             troubles=self._events.troubles,
             clusters=self.clusters,
         )
-        reader = ProgressReader(on.worker_client, StateTopic.PROGRESS.of(on.flow.source))
         self._history = EventHistory(on.flow, on.worker_client)
         owner = owner_of(on.worker.offset_topic.name, connector.name)
         self._migrations = MigrationHistory(on.flow, on.worker_client, owner)
         self.verifying = Verifying(on, connector)
-        log = flow_log(__name__, on.flow, connector.name)
         self._progress = ProgressWatch(
             on.flow,
-            reader,
+            ProgressReader(on.worker_client, StateTopic.PROGRESS.of(on.flow.source)),
             connector.name,
-            self._is_copying,
+            lambda: self._source.assignment is not None,
             self._events.troubles,
             is_promoted=lambda topic: topic in self._source.promotions,
         )
+        admins = connector.source_admin, connector.target_admin
         self._clusters = [
-            ClusterWatch(on.flow, on.flow.source, connector.source_admin, note=self._events.note),
-            ClusterWatch(on.flow, on.flow.target, connector.target_admin, note=self._events.note),
+            ClusterWatch(on.flow, alias, admin, note=self._events.note)
+            for alias, admin in zip(on.flow, admins, strict=True)
         ]
-        lag_groups = []
-        if connector.settings.lag_group_id:
-            lag_groups.append(LagGroup(on.flow, connector, self._progress.reports))
-        self.threads: Sequence[PeriodicThread] = (
-            self._source.thread,
-            self._progress.thread,
-            self._events.thread,
-            self._history.thread,
-            self._migrations.thread,
-            self.limits.thread,
-            PeriodicThread("end of comparisons", log, lambda: (), self.verifying.stop),
-            *(cluster.thread for cluster in self._clusters),
-            *(group.thread for group in lag_groups),
-        )
+        self.threads: Sequence[PeriodicThread] = tuple(self._threads(on, connector))
         _tell_failures(self.threads, self._events)
 
-    def _is_copying(self) -> bool:
-        return self._source.assignment is not None
+    def _threads(self, on: FlowWorker, connector: ConfiguredSource) -> Iterator[PeriodicThread]:
+        parts = (self._source, self._progress, self._events, self._history, self._migrations, self.limits)
+        yield from (part.thread for part in parts)
+        log = flow_log(__name__, on.flow, connector.name)
+        yield PeriodicThread("end of comparisons", log, lambda: (), self.verifying.stop)
+        yield from (cluster.thread for cluster in self._clusters)
+        if connector.settings.lag_group_id:
+            yield LagGroup(on.flow, connector, self._progress.reports).thread
 
     @property
     def up(self) -> Mapping[Alias, bool | None]:

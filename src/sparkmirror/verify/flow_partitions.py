@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.copy.copy_plan import CopyPartition
@@ -17,6 +17,7 @@ from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.attempts import owner_of
@@ -53,12 +54,6 @@ def flow_partitions(
     settings: FlowWorker, connector: ConfiguredSource, topics: JavaPattern | None
 ) -> FlowPartitions:
     """Read both clusters. `topics` selects by whole names on the source. Raises KafkaError."""
-    flow = settings.flow
-    consumer = connector.consumer_of(0)
-    target = ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed)
-    copying = connector.settings.copying
-    sides = Sides(flow, consumer, target, decompressed_bytes_max=copying.decompressed_bytes_max)
-    provenance = ProvenanceHeader(*flow) if copying.provenance_header else None
     with (
         closing(Admin(connector.source_admin)) as at_source,
         closing(Admin(connector.target_admin)) as at_target,
@@ -67,47 +62,17 @@ def flow_partitions(
         migrations = _migrations(settings, connector)
         promotions = migrations.promotions
         plan = CopyPlan(*(_copied(part, promotions) for part in (whole.ready, whole.waiting)))
-        source_configs = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))
-        target_configs = at_target.topic_configs(sorted({ready.target_topic for ready in plan.ready}))
+        facts = _TopicFacts.read(plan, at_source, at_target)
     positions = _positions(settings, connector, [*plan.ready, *plan.waiting])
-    stamping = topics_with(target_configs, "message.timestamp.type", "LogAppendTime")
-    compacted_at_source = topics_with(source_configs, "cleanup.policy", "compact")
-    compacted_at_target = topics_with(target_configs, "cleanup.policy", "compact")
-    mirrored = [
-        MirroredPartition(
-            replace(
-                ready,
-                target_stamps_append_time=ready.target_topic in stamping,
-                preserves_offsets=ready.preserves_offsets and not positions[ready.source].is_translated,
-            ),
-            positions[ready.source],
-            source_is_compacted=ready.source.topic in compacted_at_source,
-            target_is_compacted=ready.target_topic in compacted_at_target,
-            keeps_all=connector.settings.preserved_topics is not None
-            and migrations.keeps_all(ready.source.topic, positions[ready.source].logs),
-        )
-        for ready in plan.ready
-        if ready.source in positions
-    ]
-    without = [ready for ready in plan.ready if ready.source not in positions]
-    empty = _empty(consumer, [left.source for left in (*without, *plan.waiting)])
-    absent = [left for left in plan.waiting if left.source not in positions]
-    not_begun = [
-        *(NotCompared(left, "it has no stored position") for left in without),
-        *(NotCompared(left, _absent(left, flow)) for left in absent),
-    ]
-    gone = [
-        NotCompared(left, f"{_absent(left, flow)}, but source offsets up to {last.offset} were mirrored")
-        for left in plan.waiting
-        if (last := positions.get(left.source)) is not None
-    ]
     return FlowPartitions(
-        # Read after the positions: the producers of all records before them are recorded.
-        replace(sides, left_out=_left_out(connector), provenance=provenance),
-        mirrored,
-        [left for left in gone if left.plan.source not in empty],
-        [left for left in not_begun if left.plan.source not in empty],
-        [left.plan for left in (*gone, *not_begun) if left.plan.source in empty],
+        # Made after the positions were read: the producers of all records before them are recorded.
+        _sides(settings.flow, connector),
+        [
+            _mirrored(connector.settings, ready, positions[ready.source], migrations, facts)
+            for ready in plan.ready
+            if ready.source in positions
+        ],
+        *_left(settings.flow, plan, positions, connector.consumer_of(0)),
         [
             NotCompared(each, found.of(each.source.partition))
             for each in (*whole.ready, *whole.waiting)
@@ -116,12 +81,81 @@ def flow_partitions(
     )
 
 
+class _TopicFacts(NamedTuple):
+    """The names of topics with settings that change what the target must hold."""
+
+    stamping: Collection[str]
+    compacted_at_source: Collection[str]
+    compacted_at_target: Collection[str]
+
+    @classmethod
+    def read(cls, plan: CopyPlan, at_source: Admin, at_target: Admin) -> Self:
+        source = at_source.topic_configs(sorted({ready.source.topic for ready in plan.ready}))
+        target = at_target.topic_configs(sorted({ready.target_topic for ready in plan.ready}))
+        compacted = "cleanup.policy", "compact"
+        return cls(
+            topics_with(target, "message.timestamp.type", "LogAppendTime"),
+            topics_with(source, *compacted),
+            topics_with(target, *compacted),
+        )
+
+
+def _sides(flow: Flow, connector: ConfiguredSource) -> Sides:
+    consumer, copying = connector.consumer_of(0), connector.settings.copying
+    return Sides(
+        flow,
+        consumer,
+        ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed),
+        left_out=_left_out(connector),
+        provenance=ProvenanceHeader(*flow) if copying.provenance_header else None,
+        decompressed_bytes_max=copying.decompressed_bytes_max,
+    )
+
+
+def _mirrored(
+    settings: MirrorSourceSettings,
+    ready: CopyPartition,
+    position: Position,
+    migrations: Migrations,
+    facts: _TopicFacts,
+) -> MirroredPartition:
+    topic = ready.source.topic
+    return MirroredPartition(
+        replace(
+            ready,
+            target_stamps_append_time=ready.target_topic in facts.stamping,
+            preserves_offsets=ready.preserves_offsets and not position.is_translated,
+        ),
+        position,
+        source_is_compacted=topic in facts.compacted_at_source,
+        target_is_compacted=ready.target_topic in facts.compacted_at_target,
+        keeps_all=settings.preserved_topics is not None and migrations.keeps_all(topic, position.logs),
+    )
+
+
+def _left(
+    flow: Flow, plan: CopyPlan, positions: Mapping[TopicPartition, Position], consumer: ConsumerSettings
+) -> tuple[Sequence[NotCompared], Sequence[NotCompared], Sequence[CopyPartition]]:
+    """Return partitions without a position or a target: those that are gone, not begun, and empty ones."""
+    without = [ready for ready in plan.ready if ready.source not in positions]
+    empty = _empty(consumer, [left.source for left in (*without, *plan.waiting)])
+    gone, not_begun = [], [NotCompared(left, "it has no stored position") for left in without]
+    for left in plan.waiting:
+        absent, last = f"{left.target} does not exist on {flow.target}", positions.get(left.source)
+        if last is None:
+            not_begun.append(NotCompared(left, absent))
+        else:
+            why = f"{absent}, but source offsets up to {last.offset} were mirrored"
+            gone.append(NotCompared(left, why))
+    return (
+        [left for left in gone if left.plan.source not in empty],
+        [left for left in not_begun if left.plan.source not in empty],
+        [left.plan for left in (*gone, *not_begun) if left.plan.source in empty],
+    )
+
+
 def _copied(partitions: Sequence[CopyPartition], promotions: Promotions) -> tuple[CopyPartition, ...]:
     return tuple(each for each in partitions if each.source.topic not in promotions)
-
-
-def _absent(partition: CopyPartition, flow: Flow) -> str:
-    return f"{partition.target} does not exist on {flow.target}"
 
 
 def _copy_plan(

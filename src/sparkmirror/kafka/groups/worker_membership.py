@@ -7,8 +7,9 @@ others are slow, or gone.
 
 import random
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from math import inf
 from typing import Final
 
 from sparkmirror.domain.backoff import Backoff
@@ -27,8 +28,8 @@ from sparkmirror.domain.leader_election import (
     elect,
 )
 from sparkmirror.domain.network import InterruptedWaitError
-from sparkmirror.kafka.cluster import Cluster, CoordinatorKind
 from sparkmirror.kafka.groups import membership_requests as group_wire
+from sparkmirror.kafka.groups.coordinator_connections import CoordinatorConnections
 from sparkmirror.kafka.groups.membership_requests import (
     FENCED_INSTANCE_ID,
     INCONSISTENT_GROUP_PROTOCOL,
@@ -38,8 +39,7 @@ from sparkmirror.kafka.groups.membership_requests import (
     MemberIdentity,
     group_error,
 )
-from sparkmirror.kafka.net.connection import Connection
-from sparkmirror.kafka.net.interruptible import InterruptibleConnection, Pause
+from sparkmirror.kafka.net.interruptible import InterruptibleConnection
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.error_codes import (
     ILLEGAL_GENERATION,
@@ -48,9 +48,6 @@ from sparkmirror.kafka.wire.error_codes import (
     UNKNOWN_MEMBER_ID,
 )
 
-_CONNECT_TIMEOUT_S: Final = 1.2
-"""Connecting can't be interrupted. A SYN that is lost is sent again after a second."""
-_LEAVE_RESPONSE_TIMEOUT_S: Final = 1.2
 _JOIN_EXTRA_S: Final = 5.0
 """The time after the rebalance time-out that JoinGroup's response may take, as in Java's clients."""
 _IMMEDIATE_RETRIES_MAX: Final = 3
@@ -73,14 +70,15 @@ class GroupMember:
     ) -> None:
         """Take the same arguments as `WorkerGroup`."""
         self._settings = settings
-        self._cluster = Cluster(settings, open_connection=self._open)
         self._options = options
         self._url = url
         self._on_change = on_change
         self._network = network_of(settings)
         self._interruption = self._network.interruption()
         self._is_leaving = False
-        self._response_timeout_s = max(0.5, (options.session_timeout_s - options.heartbeat_interval_s) / 2)
+        self._connections = CoordinatorConnections(
+            settings, options, self._pause_for, self._await_response, self._connect_within_s
+        )
         # the coordinator's view
         self._member_id = ""
         self._generation = NOT_IN_A_GENERATION
@@ -96,10 +94,6 @@ class GroupMember:
         self.trouble: SparkmirrorError | None = None
         """The error of the last attempt to reach the coordinator, while it is retried."""
         self._held = HeldGroup(options)
-        # connections
-        self._coordinator: InterruptibleConnection | None = None
-        self._aside: InterruptibleConnection | None = None
-        self._address: Address = ("", 0)
         self._next_beat = 0.0
         self._others_decide = False
 
@@ -115,7 +109,7 @@ class GroupMember:
     @property
     def coordinator(self) -> Address:
         """Return the address of the group's last known coordinator."""
-        return self._address
+        return self._connections.address
 
     def stop(self) -> None:
         """Let `run` leave the group and return."""
@@ -133,7 +127,8 @@ class GroupMember:
             try:
                 self._take_part()
             except InterruptedWaitError:
-                self._leave_group()
+                if self._member_id:
+                    self._connections.leave(self._identity)
             except SparkmirrorError as error:
                 self._fail(error)
             except Exception as error:  # noqa: BLE001 - a node that seems to wait would be worse than one that fails
@@ -141,7 +136,7 @@ class GroupMember:
                 failure.__cause__ = error
                 self._fail(failure)
             finally:
-                self._disconnect()
+                self._connections.close()
 
     def _take_part(self) -> None:
         backoff = Backoff(self._settings.retry_backoff_s, self._settings.retry_backoff_max_s)
@@ -153,16 +148,15 @@ class GroupMember:
                 self.trouble = None
             except (RetriableError, AuthenticationError) as error:  # a login may be mended
                 self.trouble = error
-                self._disconnect()
+                self._connections.close()
                 failures += 1
             if failures:
                 self._pause(backoff.delay_s(failures, random.random()))
 
     def _turn(self) -> bool:
         """Take the next step of joining, or send a heartbeat; whether it worked."""
-        if self._coordinator is None:
-            self._coordinator = self._found()
-        return self._beat(self._coordinator) if self._is_settled else self._join(self._coordinator)
+        coordinator = self._connections.main()
+        return self._beat(coordinator) if self._is_settled else self._join(coordinator)
 
     def _fail(self, failure: SparkmirrorError) -> None:
         self.failure = failure
@@ -216,7 +210,7 @@ class GroupMember:
         self._take(assignment)
         self._is_settled = not self._gives_way(assignment)
         self._renew(replace(self._lease, settled=sent))
-        self._close_aside()
+        self._connections.close_aside()
         self._next_beat = 0.0  # only a response to a heartbeat proves that the session has begun
         return True
 
@@ -249,7 +243,7 @@ class GroupMember:
         if self._pause(self._next_beat - self._now(), coordinator.fileno()):
             coordinator.check_idle()
         sent = self._beat_begins()
-        code = group_wire.heartbeat(coordinator, self._identity, self._response_timeout_s)
+        code = group_wire.heartbeat(coordinator, self._identity, self._connections.response_timeout_s)
         if code in _SESSION_RENEWED:
             settled = sent if code == NONE else self._lease.settled
             self._renew(Lease(sent, settled))
@@ -276,9 +270,8 @@ class GroupMember:
     def _beat_aside(self) -> None:
         """Raises RetriableError when the coordinator is gone, or has removed this member."""
         sent = self._beat_begins()
-        if self._aside is None:
-            self._aside = self._connected(self._address, self._pause_for)
-        code = group_wire.heartbeat(self._aside, self._identity, self._response_timeout_s)
+        aside = self._connections.aside()
+        code = group_wire.heartbeat(aside, self._identity, self._connections.response_timeout_s)
         if code in _SESSION_RENEWED:
             # Not settled: only a member with this generation's assignment is.
             self._renew(replace(self._lease, heard=sent))
@@ -305,7 +298,8 @@ class GroupMember:
             return False
         group_id, held_by = self._options.group_id, ""
         if code == INCONSISTENT_GROUP_PROTOCOL:
-            held_by = group_wire.members_of(coordinator, group_id, self._response_timeout_s, self._cluster)
+            timeout_s, cluster = self._connections.response_timeout_s, self._connections.cluster
+            held_by = group_wire.members_of(coordinator, group_id, timeout_s, cluster)
             self._held.check(held_by, self._now())
         raise group_error(code, group_id, request, settings=self._settings, held_by=held_by)
 
@@ -331,7 +325,7 @@ class GroupMember:
             self._reported = known
             self._on_change(known)
 
-    # waiting, connecting, leaving
+    # waiting
 
     def _pause_for(self, fileno: int, left_s: float) -> None:
         self._pause(left_s, fileno)
@@ -348,56 +342,9 @@ class GroupMember:
             if is_ready or self._network.time() >= deadline:
                 return is_ready
 
-    def _found(self) -> InterruptibleConnection:
-        """A connection to the group's coordinator. Raises RetriableError naming every address tried."""
-        group_id = self._options.group_id
-        found = self._cluster.coordinator(CoordinatorKind.GROUP, group_id, self._response_timeout_s)
-        self._cluster.close()
-        if found.code != NONE:
-            raise group_error(found.code, group_id, "FindCoordinator", settings=self._settings)
-        self._address = found.address
-        return self._connected(self._address, self._await_response)
-
-    def _open(self, address: Address, _settings: ConnectionSettings) -> Connection:
-        return self._connected(address, self._pause_for)
-
-    def _connected(
-        self, address: Address, pause: Pause, response_timeout_s: float | None = None
-    ) -> InterruptibleConnection:
-        timeout_s = min(self._settings.connect_timeout_s, _CONNECT_TIMEOUT_S)
-        if self._reported != NOT_A_MEMBER:  # its end must be reported in time
-            timeout_s = min(timeout_s, max(0.1, self._standing.end - self._now()))
-        settings = replace(
-            self._settings,
-            connect_timeout_s=timeout_s,
-            request_timeout_s=response_timeout_s or self._response_timeout_s,
-        )
-        return InterruptibleConnection.connect(address, settings, pause)
-
-    def _leave_group(self) -> None:
-        """Send LeaveGroup once. Where it is lost, the others notice when the session has expired."""
-        if not self._member_id or self._coordinator is None:
-            return
-        with suppress(SparkmirrorError, InterruptedWaitError):
-            for connection in (self._coordinator, self._aside):
-                if connection is not None and not connection.is_busy:
-                    group_wire.leave(connection, self._identity, _LEAVE_RESPONSE_TIMEOUT_S)
-                    return
-            step_s = _LEAVE_RESPONSE_TIMEOUT_S / 3
-            with closing(self._connected(self._address, self._pause_for, step_s)) as connection:
-                group_wire.leave(connection, self._identity, step_s)
-
-    def _disconnect(self) -> None:
-        self._cluster.close()
-        self._close_aside()
-        if self._coordinator is not None:
-            self._coordinator.close()
-            self._coordinator = None
-
-    def _close_aside(self) -> None:
-        if self._aside is not None:
-            self._aside.close()
-            self._aside = None
+    def _connect_within_s(self) -> float:
+        """The end of a membership must be reported in time."""
+        return inf if self._reported == NOT_A_MEMBER else max(0.1, self._standing.end - self._now())
 
     def _now(self) -> float:
         """Return the time of a clock that continues while the machine is suspended, as sessions do."""
