@@ -1,4 +1,4 @@
-"""What breaks of Java's MirrorMaker 2 is seen by `sparkmirror watch`, with its word and what to do, and goes.
+"""`sparkmirror watch` shows what breaks of Java's mirror, with a state and a remedy, until it is repaired.
 
 No part of `make test`; `check_pages.py` says what it needs. It starts four brokers of its own, and takes ten
 minutes: a partition of Java's counts as stalled after three.

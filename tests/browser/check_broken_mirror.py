@@ -1,4 +1,4 @@
-"""What breaks is seen on the page of a real mirror within seconds, with its word and what to do, and goes.
+"""A real mirror's page shows within seconds what breaks, with a state and a remedy, until it is repaired.
 
 No part of `make test`; `check_pages.py` says what it needs. It starts four brokers of its own.
 `python -m pytest tests/browser/check_broken_mirror.py`.

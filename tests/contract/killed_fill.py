@@ -1,4 +1,4 @@
-"""Fills a beginning while all brokers are killed at random moments, and judges what is there then."""
+"""Fills a beginning while all brokers are killed at random moments, and checks what is there then."""
 
 import random
 from collections.abc import Mapping

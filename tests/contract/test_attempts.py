@@ -1,4 +1,4 @@
-"""Attempts follow each other: what is fenced, what the target's log shows of it, and whose word counts."""
+"""Attempts follow each other: what is fenced, what the target's log shows of it, and which record decides."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""What a leader says of an idempotent producer."""
+"""A leader describes the state of an idempotent producer."""
 
 from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import RetriableError

@@ -1,4 +1,4 @@
-"""Offsets of groups that the target refuses: what else is committed, and what is said of it."""
+"""Offsets of groups that the target refuses are reported, and the others committed."""
 
 import logging
 from collections.abc import Iterator

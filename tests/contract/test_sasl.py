@@ -1,4 +1,4 @@
-"""Logins at a real broker: every mechanism, sessions that end, and what a user is told otherwise."""
+"""Logins at a real broker: every mechanism, sessions that end, and errors of refused logins."""
 
 import base64
 import http.server

@@ -1,4 +1,4 @@
-"""TLS to a real broker: every kind of store, copying from port to port, and what a user is told otherwise."""
+"""TLS to a real broker: every kind of store, copying from port to port, and errors of refused handshakes."""
 
 import re
 import socket

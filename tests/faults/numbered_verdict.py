@@ -1,4 +1,4 @@
-"""Judges the topics whose records are numbered: what differs must be what unclean elections removed.
+"""Checks the topics whose records are numbered: only what unclean elections removed may differ.
 
 An incident of the mirror names what is concerned, and where it names something, it must be so.
 """

@@ -1,4 +1,4 @@
-"""The judge of numbered topics finds planted faults, and allows what unclean elections removed."""
+"""The check of numbered topics finds planted faults, and allows what unclean elections removed."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""The judge of the soak finds each fault that is planted into the target."""
+"""The check of the soak finds each fault that is planted into the target."""
 
 import pytest
 from hypothesis import given, settings

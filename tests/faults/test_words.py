@@ -1,4 +1,4 @@
-"""The watch of words knows since when the target lacks what the source has."""
+"""The check of states knows since when the target lacks what the source has."""
 
 import pytest
 

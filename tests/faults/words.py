@@ -1,4 +1,4 @@
-"""Compares what a mirror says of itself with both clusters, while faults are injected and afterwards.
+"""Compares the states that a mirror shows with both clusters, while faults are injected and afterwards.
 
 What is written to the source and does not arrive must be said, as soon as time-outs and intervals allow; when
 everything flows again, nothing may be said to be wrong.

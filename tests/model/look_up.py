@@ -1,4 +1,4 @@
-"""Where an attempt continues: the records of those before, the stored position, and the target's log."""
+"""Finds where an attempt continues, from records of attempts, the stored position and the target's log."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple

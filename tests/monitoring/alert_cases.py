@@ -1,4 +1,4 @@
-"""For each alert of `monitoring/alerts.yml` series for which it fires, and series for which it does not.
+"""Has series for each alert of `monitoring/alerts.yml`: some for which it fires, some for which it does not.
 
 Series are promtool's: a value each step, `0+1x10` begins at 0 and rises by 1 ten times. A step is a minute,
 or longer where promtool would take minutes for the windows of days.

@@ -49,7 +49,7 @@ def _by_side(rights: Iterable[Needed]) -> Iterator[tuple[Side, list[AclBinding]]
 
 
 def seen(needed: Needed) -> Needed:
-    """To describe it, which is looked up first."""
+    """Return the right to describe it, which brokers check first."""
     side, right = needed
     return side, replace(right, operation=AclOperation.DESCRIBE)
 
@@ -60,7 +60,7 @@ def asked_lines(text: str) -> list[str]:
 
 
 def is_asked(needed: Needed, lines: Sequence[str], sides: Sides) -> bool:
-    """Of a prefix, also for one name that begins with it: a request names no prefix."""
+    """Whether a line asks for it; for a prefix also by one name that begins with it, as requests do."""
     side, right = needed
     whole = grant_command(right, ".*", f".*:{sides[side].ports['LOGIN']}")
     if right.pattern_type is PatternType.PREFIXED:

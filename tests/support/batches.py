@@ -46,7 +46,7 @@ def encode(records: Iterable[Rec], *, codec: int = 0, **header: int) -> bytearra
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """By Arrow's codecs, not ours. Snappy comes raw, as librdkafka and Go's clients write it."""
+    """Compress by Arrow's codecs, not ours. Snappy comes raw, as librdkafka and Go's clients write it."""
     match codec:
         case 0:
             return data
@@ -103,7 +103,7 @@ def patch(data: bytearray, **header: int) -> bytearray:
 
 
 COORDINATOR_EPOCH: Final = 3
-"""In every marker."""
+"""The coordinator epoch of every marker."""
 
 
 def marker(base_offset: int, producer_id: int, *, commit: bool) -> bytearray:

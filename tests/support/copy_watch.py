@@ -73,7 +73,7 @@ class CopyWatch:
         )
 
     def difference(self) -> Difference:
-        """Of the contents of all partitions."""
+        """Return how the contents of all partitions differ."""
         records, lost, twice, is_in_order = 0, 0, 0, True
         for number, original in self._originals():
             copy = self._read[self._copy, number]

@@ -39,7 +39,7 @@ _SIZE: Final = struct.Struct(">i")
 _HEAD: Final = struct.Struct(">hhi")
 _API_VERSIONS: Final = 18
 _AHEAD_S: Final = 300.0
-"""How far a client's clock may be ahead, as AWS has it."""
+"""The time that a client's clock may be ahead, as in AWS."""
 _REFUSED: Final = 58
 _UNSUPPORTED: Final = 33
 

@@ -1,4 +1,4 @@
-"""What running connectors and their process measured, as examples: together they make every metric."""
+"""Examples of what connectors and their process measure: together they make every metric."""
 
 from dataclasses import replace
 from math import nan

@@ -69,7 +69,7 @@ def look(
 
 
 def behind(name: str, partition: int, lag: int, closed: int) -> PartitionLook:
-    """With a lag that fell by `closed` in 30 s."""
+    """Return a partition whose lag fell by `closed` in 30 s."""
     return look(
         name,
         partition,
@@ -89,7 +89,7 @@ def source(*partitions: PartitionLook, flow: Flow = A_TO_B, **values: Any) -> So
 
 
 def answers(*looks: ConnectorLook, flow: Flow = A_TO_B) -> list[FlowAnswer]:
-    """What a mirror with these looks tells of a flow."""
+    """Return the answer about a flow, made from these snapshots."""
     view = view_of(Node("node-1", "1.0"), looks, 0.0)
     return Mirror("mirror", [str(flow)], answers_of(lambda: view)).flows(with_groups=True)
 
@@ -132,7 +132,7 @@ def comparison() -> VerifyLook:
 
 
 def migrated() -> Migrations:
-    """Of each kind one, and more: groups and topics with hostile names."""
+    """Return migrations of each kind, with hostile names of groups and topics."""
     at_ms = 1_700_000_000_000
     parted = Promotion(Stage.PROMOTED, at_ms + 3000, b"", {0: Parting(900, 900), 1: Parting(70, None)})
     offsets = [WrittenOffset(TopicPartition("a.orders", 0), 97, 90)]

@@ -18,7 +18,7 @@ def doubled(records: Sequence[Rec], at: int) -> list[Rec]:
 
 
 def swapped(records: Sequence[Rec], at: int) -> list[Rec]:
-    """With its neighbour."""
+    """Swap a record with its neighbour."""
     first = min(at, len(records) - 2)
     return [*records[:first], records[first + 1], records[first], *records[first + 2 :]]
 
@@ -32,7 +32,7 @@ def value_altered(records: Sequence[Rec], at: int) -> list[Rec]:
 
 
 def header_altered(records: Sequence[Rec], at: int) -> list[Rec]:
-    """Also of a record without any."""
+    """Alter a header, or add one to a record without any."""
     (name, value), *others = records[at].headers or (("header", None),)
     return _with(records, at, records[at]._replace(headers=((name, _altered(value)), *others)))
 
@@ -56,7 +56,7 @@ FAULTS: Final[Mapping[str, Fault]] = {
 
 
 def _altered(data: bytes | None) -> bytes:
-    """By one bit of its last byte."""
+    """Change one bit of the last byte."""
     return bytes((*(data or b"\0")[:-1], (data or b"\0")[-1] ^ 1))
 
 

@@ -29,7 +29,7 @@ _USUAL: Final = TimeLimits()
 
 
 def settings(**more: str) -> RestSettings:
-    """Of a worker on a free port of this machine; dots in keys are underscores here."""
+    """Return settings of a worker on a free port of this machine; `_` in keys means a dot."""
     changes = {key.replace("_", "."): value for key, value in more.items()}
     return rest_settings(Properties({"listeners": f"http://{HOST}:0", **changes}))
 

@@ -96,7 +96,7 @@ def binding(right: Right, principal: str) -> AclBinding:
 
 _STATE: Final = (Need.CREATE_TOPIC, Need.READ_TOPIC, Need.WRITE_TOPIC)
 _CHECKED: Final = (*_STATE, Need.DESCRIBE_TOPIC_CONFIGS)
-"""That a topic is compacted is checked where that matters."""
+"""The needs for a topic whose compaction is checked."""
 _REMOTE: Final = (*_STATE, Need.GROW_TOPIC, Need.ALTER_TOPIC_CONFIGS)
 _BEAT: Final = (Need.CREATE_TOPIC, Need.WRITE_TOPIC)
 _BEATS: Final = "with `emit.heartbeats.enabled`"
@@ -106,7 +106,7 @@ _ACLS: Final = "unless `sync.topic.acls.enabled=false`"
 def grants(
     source: str = "A", target: str = "B", topic: str = "orders", group: str = "billing"
 ) -> list[Grant]:
-    """Of the flow source->target under DefaultReplicationPolicy, for one topic and one consumer group."""
+    """Return the rights for a flow under DefaultReplicationPolicy, with one topic and one group."""
     return [*_of_source(source, target, topic, group), *_of_target(source, topic, group)]
 
 
@@ -282,7 +282,7 @@ _ACTIONS: Final = {
     (ResourceType.GROUP, AclOperation.READ): ("DescribeGroup", "AlterGroup"),
     (ResourceType.CLUSTER, AclOperation.IDEMPOTENT_WRITE): ("WriteDataIdempotently",),
 }
-"""As AWS's "Semantics of IAM authorization policy actions and resources" pairs actions and ACLs."""
+"""The pairs of AWS's "Semantics of IAM authorization policy actions and resources"."""
 
 
 def _actions(grant: Grant) -> tuple[str, ...]:

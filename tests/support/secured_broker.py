@@ -87,7 +87,7 @@ class SecuredBroker:
     def settings(
         self, listener: str, properties: Mapping[str, str], host: str = HOST, alias: str = "near"
     ) -> ConnectionSettings:
-        """As read from a configuration."""
+        """Return a client's settings as read from a configuration."""
         servers = {"bootstrap.servers": f"{host}:{self.ports[listener]}", "request.timeout.ms": "10000"}
         clusters = {f"source.cluster.{key}": value for key, value in (servers | dict(properties)).items()}
         written = Properties({"source.cluster.alias": alias, **clusters})
@@ -99,7 +99,7 @@ class SecuredBroker:
 def secured_broker(
     home: Path, *, guarded: bool = False, more: Mapping[str, str] | None = None
 ) -> Iterator[SecuredBroker]:
-    """It ends with the block; `more` settings win.
+    """Run a secured broker until the block ends; `more` settings override others.
 
     A guarded one lets nobody but those without a login do what no ACL allows.
     """
@@ -168,7 +168,7 @@ def _server_modules() -> dict[str, str]:
 
 
 def quoted(text: str) -> str:
-    """As a value in JAAS."""
+    """Quote a text as a value in JAAS."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 

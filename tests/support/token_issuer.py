@@ -65,7 +65,7 @@ class TokenIssuer:
         return json.dumps(jwks(**{self._key_id: self._keys[-1]})).encode()
 
     def rotate_secret(self) -> None:
-        """Its client knows nothing of it until `tell`."""
+        """Rotate the client's secret; the client learns of it by `tell`."""
         self._secret = f"secret-{time.monotonic_ns()}"
 
     def rotate_key(self) -> None:
@@ -115,7 +115,7 @@ def serving(issuer: TokenIssuer) -> Iterator[str]:
 
 
 def broker_settings(url: str) -> dict[str, str]:
-    """Of a broker whose port LOGIN takes this issuer's tokens; its JVM must allow the URL."""
+    """Return settings of a broker whose port LOGIN takes this issuer's tokens; its JVM must allow the URL."""
     handler = "org.apache.kafka.common.security.oauthbearer.OAuthBearerValidatorCallbackHandler"
     return {
         "listener.name.login.oauthbearer.sasl.server.callback.handler.class": handler,

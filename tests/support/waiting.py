@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 def patience() -> float:
-    """How many times longer everything takes than where two processes for each core want to run."""
+    """Return the factor by which waits are longer on a busy machine than with two processes a core."""
     waiting, _, _ = os.getloadavg()
     return min(max(1.0, waiting / (2 * (os.cpu_count() or 1))), _PATIENCE_MAX)
 

@@ -1,4 +1,4 @@
-"""How long others wait for a running worker while it is sent the worst requests that are known.
+"""Measures how long clients wait for a worker while it is sent the worst requests that are known.
 
     python -m pytest -s tests/system/check_rest_wait.py
 

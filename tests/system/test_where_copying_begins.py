@@ -1,4 +1,4 @@
-"""Where copying begins with `auto.offset.reset=latest`: later partitions, retention, other names."""
+"""Copying begins where `auto.offset.reset=latest` says: later partitions, retention, other names."""
 
 from collections import Counter
 from pathlib import Path

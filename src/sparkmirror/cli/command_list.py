@@ -75,7 +75,7 @@ _OTHER_WORDS: Final = {
     "connectors ls": "did you mean list?",
     "connectors describe": "did you mean status?",
 }
-"""What is meant by words of other programs."""
+"""The commands that correspond to words of other programs."""
 _COLUMN: Final = max(map(len, COMMANDS)) + 4
 
 
@@ -95,7 +95,7 @@ def suggestion(typed: str) -> str:
 
 
 def usage_hint(command: str, error: str) -> str | None:
-    """What to write instead, where argparse only says what is wrong."""
+    """Return what to write instead, where argparse only says what is wrong."""
     if "--bootstrap-server" in error:
         return "the clusters are those of its mm2.properties"
     if "required: FILE" in error:

@@ -109,7 +109,7 @@ class TaskPlan:
     meant: Mapping[tuple[Address, ...], Meant] = field(default_factory=dict)
     """The clusters that its bootstrap servers are to lead to, as far as they are known."""
     attempt: int = 0
-    """How often Spark had started the task before."""
+    """The number of earlier attempts of the task by Spark."""
 
     def rules_of(self, partition: CopyPartition) -> CopyRules:
         """The rules by which the partition's batches are copied."""

@@ -23,7 +23,7 @@ class Throttled(NamedTuple):
 
 
 class TaskState(NamedTuple):
-    """What holds of all partitions of a task. `is_silent`: it has reported, and does so no more."""
+    """State that all partitions of a task share. `is_silent`: the task reported before, and stopped."""
 
     throttled: Throttled = Throttled()
     is_silent: bool = False

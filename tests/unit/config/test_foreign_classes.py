@@ -1,4 +1,4 @@
-"""What only Java has is refused by name, wherever a client's `ssl.*` and `sasl.*` keys could name it."""
+"""Classes that only Java has are refused by name, wherever a client's `ssl.*` and `sasl.*` keys name them."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a viewer of the REST API sees of a config."""
+"""A viewer of the REST API sees a config without its secrets."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What is refused of a client's `ssl.*` keys before any file is opened."""
+"""Some `ssl.*` keys of clients are refused before any file is opened."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a REST config may name: modules and files that the worker's file allows."""
+"""A config from the REST API names only modules and files that the worker's file allows."""
 
 import sys
 from collections.abc import Callable, Mapping

@@ -1,4 +1,4 @@
-"""Which addresses of a cluster are tried, in which order, and that they are not kept for ever."""
+"""The addresses of a cluster are tried in an order, and are not kept for ever."""
 
 from collections.abc import Sequence
 

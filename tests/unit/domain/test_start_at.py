@@ -1,4 +1,4 @@
-"""Where a flow begins: `start.at`."""
+"""Parsing of `start.at`, which says where a flow begins."""
 
 import pytest
 

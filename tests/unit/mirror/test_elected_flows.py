@@ -1,4 +1,4 @@
-"""Which process runs a flow, by what its group says; groups and runs are preset."""
+"""A flow's group decides which process runs it; groups and runs are preset."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What `auto.offset.reset` speaks of: what was there at the first start, on clusters in memory."""
+"""`auto.offset.reset` applies to what was there at the first start, on clusters in memory."""
 
 import logging
 import random

@@ -1,4 +1,4 @@
-"""Where a flow has been before it starts: by other connectors, into topics of other names. In memory."""
+"""A flow continues what other connectors copied, or copied into topics of other names. In memory."""
 
 import logging
 import random

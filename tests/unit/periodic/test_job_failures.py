@@ -1,4 +1,4 @@
-"""What is logged of a job that fails again and again."""
+"""A job that fails again and again is logged rarely."""
 
 import logging
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""What a plan says of topics whose offsets are preserved."""
+"""Findings of a plan about topics whose offsets are preserved."""
 
 from dataclasses import replace
 

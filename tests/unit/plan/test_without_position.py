@@ -1,4 +1,4 @@
-"""Which topics of the target hold records already is asked of the partitions that will be copied."""
+"""Partitions that will be copied are asked whether the target holds records already."""
 
 from collections.abc import Collection, Mapping
 from types import SimpleNamespace

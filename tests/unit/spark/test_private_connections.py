@@ -1,4 +1,4 @@
-"""Which Spark settings keep what tasks bring to executors private."""
+"""Spark settings that keep private what tasks bring to executors."""
 
 import pytest
 

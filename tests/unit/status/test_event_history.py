@@ -1,4 +1,4 @@
-"""Events are read while somebody looks, and not otherwise."""
+"""Events are read while they are asked for, and not otherwise."""
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings

@@ -1,4 +1,4 @@
-"""Migrations are read while somebody looks, and the newest record of each key counts."""
+"""Migrations are read while they are asked for; the newest record of each key counts."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""What a connector can't do: kept, told once, and written for those who look from elsewhere."""
+"""The troubles of a connector are kept, logged once, and written for other processes."""
 
 import logging
 

@@ -1,4 +1,4 @@
-"""What a comparison found is kept as events, and read from them again."""
+"""Results of comparisons are kept as events, and read from them again."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a listener's connections wait for, over transports that only note that they are aborted."""
+"""A listener's connections wait for a time; their transports only note that they are aborted."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What `GET /mirror` answers is what the OpenAPI document describes, field by field."""
+"""The OpenAPI document describes each field of the answer to `GET /mirror`."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""How data continues at a log's end is decided by its last batches."""
+"""The last batches of a log decide how data continues at its end."""
 
 import pytest
 

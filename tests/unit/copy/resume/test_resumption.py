@@ -1,4 +1,4 @@
-"""Where a partition starts whose attempts can't be recorded, on clusters in memory, in virtual time."""
+"""Partitions start whose attempts can't be recorded, on clusters in memory, in virtual time."""
 
 import random
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What a failed Produce means for a partition's queue, by the broker's error and what may be in the log."""
+"""A failed Produce has an effect on a partition's queue, by the broker's error and what may be in the log."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a refused login says, where no broker of the tests can refuse it."""
+"""Errors of refused logins that no broker of the tests can refuse."""
 
 import pytest
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse

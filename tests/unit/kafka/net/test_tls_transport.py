@@ -1,4 +1,4 @@
-"""How frames are cut into TLS records."""
+"""Frames are cut into TLS records."""
 
 from hypothesis import given
 from hypothesis import strategies as st

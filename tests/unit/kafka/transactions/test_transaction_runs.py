@@ -1,4 +1,4 @@
-"""What only a moved coordinator answers; `tests/contract/test_transactions.py` has the rest."""
+"""Answers that only a moved coordinator gives; `tests/contract/test_transactions.py` has the rest."""
 
 import pytest
 

@@ -186,7 +186,7 @@ def _drain(arguments: argparse.Namespace, access: FlowAccess) -> MigrationKind[T
 
 
 def under_other_names(use: str, partitions: Sequence[PartitionMove | PartitionDrain]) -> str:
-    """What applications read or write on the target, where topics have other names there."""
+    """Return the end of a sentence about topics with other names on the target, or an empty text."""
     names = {each.source.topic: each.target.topic for each in partitions}
     other = [f"{there} instead of {here}" for here, there in sorted(names.items()) if here != there]
     return f", where they {use} {some_of(other)}" if other else ""

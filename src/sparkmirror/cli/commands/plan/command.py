@@ -34,7 +34,7 @@ from sparkmirror.plan.report import Planned
 _NO_CHANGES = 0
 _ERROR = 1
 _CHANGES = 2
-"""With --detailed-exitcode, as Terraform's."""
+"""The exit code with --detailed-exitcode, the same as Terraform's."""
 _PROG = "sparkmirror plan"
 _SOURCE_CLASS = "MirrorSourceConnector"
 _STYLES = {"+": "green", "~": "yellow", "-": "red", "✗": "bold red", "!": "yellow"}
