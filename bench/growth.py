@@ -7,8 +7,8 @@ from functools import partial
 
 from confluent_kafka import Producer
 
+from bench.background import in_background
 from bench.bed import Bed
-from bench.beside import beside
 from bench.idle import Quiet, followed, observe
 from bench.plan import Grown
 from bench.results import IdleRun
@@ -21,7 +21,7 @@ _SETTLE_S = 10.0
 def quiet(bed: Bed, grown: Grown) -> IdleRun:
     """TRICKLE_RECORDS_PER_S records arrive in partitions taken at random."""
     partitions = Quiet(GROWTH, grown.partitions)
-    with followed(bed, partitions) as mirror, beside(partial(_trickle, bed, partitions)):
+    with followed(bed, partitions) as mirror, in_background(partial(_trickle, bed, partitions)):
         time.sleep(_SETTLE_S)
         return observe(mirror, grown.partitions, grown.seconds)
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from bench import latency, throughput
+from bench.background import in_background
 from bench.bed import Bed, opened
-from bench.beside import beside
 from bench.errors import BenchError
 from bench.latency import Timing
 from bench.pages import Streams
@@ -74,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _measured(measure: Measure, pages: _Pages, alias: str) -> Figures:
     port = ReservedPort()
     address = f"{HOST}:{port.number}"
-    watching = beside(partial(_look, f"http://{address}", alias)) if pages.are_open else nullcontext()
+    watching = in_background(partial(_look, f"http://{address}", alias)) if pages.are_open else nullcontext()
     try:
         with watching:
             return measure(alias, ("--http", address))

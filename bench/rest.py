@@ -16,8 +16,8 @@ from functools import partial
 from itertools import cycle
 from typing import NamedTuple
 
+from bench.background import in_background
 from bench.bed import Bed
-from bench.beside import beside
 from bench.connect_worker import Worker, running_worker
 from bench.errors import BenchError
 from bench.measures import Percentiles
@@ -60,7 +60,7 @@ def _under_load(side: Side, worker: Worker, connectors: "_Connectors", planned: 
     connectors.put(_POLLED, HEARTBEAT_S)
     worker.codes.clear()
     polling = _Polling(worker.url, planned)
-    with polling.ready(_paths(planned)), beside(partial(_changing, worker, connectors)):
+    with polling.ready(_paths(planned)), in_background(partial(_changing, worker, connectors)):
         before_s = worker.cpu_s()
         seen = polling.seen()
         cpu_s = worker.cpu_s() - before_s

@@ -23,7 +23,7 @@ from tests.support.broker_data import admin, numbered
 from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
 from tests.support.freezing import frozen
-from tests.support.reassigning import reassign
+from tests.support.replica_moves import reassign
 from tests.support.waiting import await_value
 
 WAIT_S = 20.0

@@ -52,8 +52,8 @@ from tests.support.broker_requests import Asker, asking
 from tests.support.connections import connection
 from tests.support.isolation import seen_by
 from tests.support.proxy import Api, Disruption, Moment, proxied
-from tests.support.reassigning import reassign
 from tests.support.recorded_setup import Acl
+from tests.support.replica_moves import reassign
 from tests.support.topic_reader import TopicReader, await_leaders
 from tests.support.waiting import await_value
 

@@ -33,8 +33,8 @@ from tests.support.broker_data import admin, create_topic
 from tests.support.connections import connection
 from tests.support.freezing import frozen
 from tests.support.proxy import proxied
-from tests.support.reassigning import reassign
 from tests.support.recorded_setup import Acl
+from tests.support.replica_moves import reassign
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.workers"

@@ -13,7 +13,7 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
-from tests.support.beside import beside
+from tests.support.background import in_background
 from tests.support.traffic import FLUSH_TIMEOUT_S
 
 FRAIL: Final = "faults.frail"
@@ -62,7 +62,7 @@ def numbering(source: LocalCluster) -> Iterator[None]:
             producer.poll(0)
 
     try:
-        with beside(produce):
+        with in_background(produce):
             yield
     finally:
         producer.flush(FLUSH_TIMEOUT_S)

@@ -8,7 +8,7 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.clusters import LocalCluster
-from tests.support.beside import beside
+from tests.support.background import in_background
 
 _RECORDS: Final = 7
 _TICK_S: Final = 0.05
@@ -25,7 +25,7 @@ def transacting(source: LocalCluster, topic: str, partitions: int) -> Iterator[N
                 _write(source, topic, partitions, enough)
 
     try:
-        with beside(produce):
+        with in_background(produce):
             yield
     finally:
         with suppress(confluent.KafkaException):

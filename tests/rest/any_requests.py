@@ -10,8 +10,8 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from sparkmirror.config.connector_options import CONNECTOR_NAMES
-from tests.support.occupying_bodies import CONFIG
 from tests.support.rest_requests import Request
+from tests.support.slow_requests import CONFIG
 
 SECRET_FILE: Final = "SECRET_FILE"
 """In a body, the place of a file's path whose key `planted` is a secret."""

@@ -25,9 +25,9 @@ from tests.rest.any_requests import SECRET_FILE, VERBS, AnyRequests
 from tests.rest.safe_answers import ask_any, require_safe
 from tests.support import rest_serving
 from tests.support.memory_herder import MemoryHerder
-from tests.support.occupying_bodies import CONFIG
 from tests.support.rest_requests import Request
 from tests.support.rest_serving import serving
+from tests.support.slow_requests import CONFIG
 
 CPU_S_MAX: Final = 1.0
 """Of this process, client and worker, for one request."""

@@ -16,9 +16,9 @@ import pytest
 
 from sparkmirror.cli.commands.worker import SWITCH_INTERVAL_S
 from tests.support.memory_herder import MemoryHerder
-from tests.support.occupying_bodies import BODIES, CHANGES, CONFIG, JSON, MIB, changing_requests, validated
 from tests.support.rest_requests import Request, ask
 from tests.support.rest_serving import serving
+from tests.support.slow_requests import BODIES, CHANGES, CONFIG, JSON, MIB, changing_requests, validated
 
 ANSWERED_S: Final = 0.1
 ROUNDS_MAX: Final = 5

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import confluent_kafka as confluent
 
 from tests.support.any_cluster import AnyCluster
-from tests.support.beside import beside
+from tests.support.background import in_background
 from tests.support.broker_data import Keyed, end_offsets
 
 _POLL_S: Final = 0.2
@@ -59,7 +59,7 @@ class CopyWatch:
                     self._take(message)
 
         try:
-            with beside(read):
+            with in_background(read):
                 yield
         finally:
             consumer.close()

@@ -9,7 +9,7 @@ from typing import Final
 import confluent_kafka as confluent
 
 from tests.support.any_cluster import AnyCluster
-from tests.support.beside import beside
+from tests.support.background import in_background
 
 FLUSH_TIMEOUT_S: Final = 60.0
 _TICK_S: Final = 0.02
@@ -63,7 +63,7 @@ def flowing(
             producer.poll(0)
 
     try:
-        with beside(produce):
+        with in_background(produce):
             yield
     finally:
         left = producer.flush(FLUSH_TIMEOUT_S)

@@ -15,8 +15,8 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters import LocalCluster
-from tests.support.occupying_bodies import JSON, occupying_requests
 from tests.support.rest_requests import Request, ask
+from tests.support.slow_requests import JSON, occupying_requests
 from tests.system.connect_node import (
     HEARTBEAT,
     ConnectNode,

@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-from tests.support.words_table import PAGE
+from tests.support.states_table import PAGE
 from tests.unit.test_documents import DOCUMENTS, ROOT
 
 REFERENCE: Final = ROOT / "docs" / "reference.md"

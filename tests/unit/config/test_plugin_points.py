@@ -1,4 +1,4 @@
-"""Loading plug-ins, errors, and checks of their results; plug-ins are in `tests/support/some_plugins.py`."""
+"""Loading plug-ins, errors, and checks of their results; plug-ins are in `tests/support/example_plugins.py`."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin, QuotaResults, Results
 from sparkmirror.policies.replication import ReplicationPolicy
 
-HERE = "tests.support.some_plugins:"
+HERE = "tests.support.example_plugins:"
 KEY = "replication.policy.class"
 CONNECTOR = {
     "source.cluster.alias": "us",
@@ -155,7 +155,7 @@ def test_a_java_class_without_a_counterpart() -> None:
     [
         ("no_such_module:Policy", "there is no module no_such_module; install it beside sparkmirror"),
         ("tests.no_such_module:Policy", "there is no module tests.no_such_module;"),
-        (HERE + "Missing", "there is no Missing in the module tests.support.some_plugins"),
+        (HERE + "Missing", "there is no Missing in the module tests.support.example_plugins"),
         (HERE + "Suffixed.Missing", "there is no Suffixed.Missing in the module"),
         (HERE + "NOT_A_CLASS", f"{HERE}NOT_A_CLASS is of type str; it must be a class"),
         ("os:system", "os:system is of type builtin_function_or_method; it must be a class"),

@@ -88,7 +88,7 @@ def test_strimzis_former_policy_is_logged_once_a_flow(caplog: pytest.LogCaptureF
 
 
 def test_an_admin_of_peoples_own_is_every_connectors() -> None:
-    admin = "tests.support.some_plugins:Choosy"
+    admin = "tests.support.example_plugins:Choosy"
     flow = settings(**{"A->B.enabled": "true", "forwarding.admin.class": admin})["A->B"]
     assert flow.source is not None
     assert flow.checkpoint is not None

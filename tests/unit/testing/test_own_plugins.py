@@ -18,7 +18,7 @@ from sparkmirror.testing import (
     ReplicationPolicyContract,
     TopicFilterContract,
 )
-from tests.support.some_plugins import ShortNames, Suffixed
+from tests.support.example_plugins import ShortNames, Suffixed
 
 
 class TestDefault(ReplicationPolicyContract):

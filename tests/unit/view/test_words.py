@@ -14,7 +14,7 @@ from sparkmirror.view.conditions import CONDITIONS, Condition, Situation, condit
 from sparkmirror.view.partitions import Partitions
 from sparkmirror.view.words import Word, worst_of
 from tests.support.mirror_looks import behind, look, source
-from tests.support.words_table import PAGE, with_table
+from tests.support.states_table import PAGE, with_table
 
 UNREPORTED = PartitionLook(TopicPartition("orders", 0), 0)
 FAILED = look(reported={"state": PartitionState.FAILED, "error": "no", "lag": 3})
@@ -138,7 +138,7 @@ def test_the_worst_word_is_that_of_the_whole() -> None:
 
 def test_the_documented_table_is_the_one_that_decides() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    assert text == with_table(text), "python -m tests.support.words_table"
+    assert text == with_table(text), "python -m tests.support.states_table"
 
 
 @pytest.mark.parametrize(

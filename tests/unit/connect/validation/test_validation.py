@@ -25,7 +25,7 @@ GOOD = {"name": "msc", "connector.class": SOURCE, "source.cluster.alias": "A"}
 WORKER = Properties(
     {
         "connector.client.config.override.policy": "All",
-        "plugin.modules": "tests.support.some_plugins, no_such",
+        "plugin.modules": "tests.support.example_plugins, no_such",
     }
 )
 Config = dict[str, str | None]
@@ -356,7 +356,7 @@ def test_later_errors_are_added_once() -> None:
     assert value(more, "source.cluster.bootstrap.servers")["errors"] == [str(later)]
 
 
-PLUGIN = "tests.support.some_plugins:"
+PLUGIN = "tests.support.example_plugins:"
 
 
 def test_classes_of_peoples_own() -> None:

@@ -1,4 +1,4 @@
-"""Defines plug-ins as users may write them, found as `tests.support.some_plugins:NAME`."""
+"""Defines plug-ins as users may write them, found as `tests.support.example_plugins:NAME`."""
 
 import re
 import sys

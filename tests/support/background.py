@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def beside(work: Callable[[threading.Event], object]) -> Iterator[None]:
+def in_background(work: Callable[[threading.Event], object]) -> Iterator[None]:
     """`work` ends soon after its event is set; the block's end waits for that."""
     enough = threading.Event()
     thread = threading.Thread(target=work, args=(enough,))

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def beside(action: Callable[[threading.Event], None]) -> Iterator[None]:
+def in_background(action: Callable[[threading.Event], None]) -> Iterator[None]:
     """The event signals that the block has ended; an exception of the action is raised after the block."""
     enough = threading.Event()
     with ThreadPoolExecutor(1) as pool:

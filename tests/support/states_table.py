@@ -1,4 +1,4 @@
-"""Writes the table of states into `docs/troubleshooting.md`: python -m tests.support.words_table."""
+"""Writes the table of states into `docs/troubleshooting.md`: python -m tests.support.states_table."""
 
 import re
 from pathlib import Path

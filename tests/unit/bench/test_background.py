@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from bench.beside import beside
+from bench.background import in_background
 
 
 def test_action_runs_until_the_block_ends() -> None:
@@ -14,7 +14,7 @@ def test_action_runs_until_the_block_ends() -> None:
         enough.wait()
         ended.set()
 
-    with beside(action):
+    with in_background(action):
         assert not ended.is_set()
     assert ended.is_set()
 
@@ -23,5 +23,5 @@ def test_error_of_the_action_is_raised_after_the_block() -> None:
     def action(_enough: threading.Event) -> None:
         raise ValueError("broken")
 
-    with pytest.raises(ValueError, match="broken"), beside(action):
+    with pytest.raises(ValueError, match="broken"), in_background(action):
         pass
