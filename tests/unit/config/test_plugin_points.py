@@ -1,4 +1,4 @@
-"""Loading plug-ins, errors, and checks of their results; plug-ins are in `tests/support/example_plugins.py`."""
+"""Loading plug-ins, their errors, and checks of their results, with `tests/support/example_plugins.py`."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
