@@ -299,7 +299,7 @@ def test_what_was_on_its_way_is_refused_by_the_leader(bench: Bench, topic: str, 
     with running(plan_of(bench, topic), fenced_pause_s=0.3):
         await_copied(bench, topic, 5)
     last = stored_batches(bench.target, remote(topic))[-1].header
-    own_id = fencing_id(OWNER, TopicPartition(topic, 0))
+    own_id = fencing_id(OWNER, SOURCE, TopicPartition(topic, 0))
     with closing(Fencing(access.producer)) as fencing:
         claimed = fencing.claim([own_id])[own_id]
         assert isinstance(claimed, ProducerId)
@@ -384,7 +384,7 @@ def test_an_interrupted_switch_is_continued_and_not_undone(
     with running(plan_of(bench, topic), fenced_pause_s=0.3):
         await_copied(bench, topic, 5)
     record(access, topic, Stage.SWITCHING)
-    own_id = fencing_id(OWNER, TopicPartition(topic, 0))
+    own_id = fencing_id(OWNER, SOURCE, TopicPartition(topic, 0))
     with closing(Fencing(access.producer)) as fencing:
         claimed = fencing.claim([own_id])[own_id]
         assert isinstance(claimed, ProducerId)

@@ -9,6 +9,7 @@ from sparkmirror.connect.connector_parser import Configured, ConnectorParser
 from sparkmirror.connect.validation.values import Given
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, IdleRun, SourceRun
+from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_planning import plan_source
 from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredSource
@@ -31,6 +32,7 @@ class ConnectorFactory:
         self._parser = parser
         self._session = session
         self._slots_of = slots_of
+        self._shared = SharedTargets()
 
     def given(self, config: Mapping[str, str | None]) -> Given:
         """The config with its placeholders replaced, for validation and `prepared`."""
@@ -54,7 +56,8 @@ class ConnectorFactory:
         on = self._parser.on(connector.settings.flow)
         if isinstance(connector, ConfiguredSource):
             tasks_max = connector.settings.tasks_max
-            return SourceRun(on, connector, self._session(), partial(self._slots_of, tasks_max))
+            slots_of = partial(self._slots_of, tasks_max)
+            return SourceRun(on, connector, self._session(), slots_of, shared=self._shared)
         if isinstance(connector, ConfiguredCheckpoint):
             return CheckpointRun(on, connector)
         return HeartbeatRun(on, connector)

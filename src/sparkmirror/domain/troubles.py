@@ -35,6 +35,8 @@ class TroubleWord(StrEnum):
     NOT_SYNCED = "not synced"
     THROTTLED = "throttled"
     WAITING = "waiting"
+    SHARED = "shared"
+    """Other flows write the same topic of the target: nothing is left undone."""
 
 
 class Subject(StrEnum):
@@ -50,7 +52,7 @@ class Subject(StrEnum):
 
 _LASTS_FROM_S: Final = 60.0
 """A leader is elected, and a new topic known to every broker, in less."""
-_PASSING: Final = frozenset({TroubleWord.THROTTLED, TroubleWord.WAITING})
+_NO_ACTION: Final = frozenset({TroubleWord.THROTTLED, TroubleWord.WAITING, TroubleWord.SHARED})
 _SEVERITY: Final = {word: at for at, word in enumerate(TroubleWord)}
 
 
@@ -64,8 +66,8 @@ class Cause(NamedTuple):
 
     @property
     def requires_action(self) -> bool:
-        """Whether it does not pass by itself."""
-        return self.word not in _PASSING
+        """Whether something is not done, and does not pass by itself."""
+        return self.word not in _NO_ACTION
 
     @classmethod
     def of(cls, word: TroubleWord, subject: Subject, name: str, reason: str, remedy: str = "") -> "Cause":

@@ -23,6 +23,7 @@ from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup
 from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
+from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.periodic.flow_log import flow_log
@@ -103,8 +104,12 @@ class SourceRun:
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
         accepted: Collection[Alias] = (),
+        shared: SharedTargets | None = None,
     ) -> None:
-        """`accepted` are the clusters that an operator has accepted, whatever they were before."""
+        """`accepted` are the clusters that an operator has accepted, whatever they were before.
+
+        `shared` is one for all flows of this process.
+        """
         self._of = on.flow, connector.name
         self._session = session
         self.slots = connector.settings.tasks_max
@@ -119,6 +124,7 @@ class SourceRun:
             limits=lambda: self.limits.limits,
             troubles=self._events.troubles,
             clusters=self.clusters,
+            shared=shared,
         )
         self._history = EventHistory(on.flow, on.worker_client)
         owner = owner_of(on.worker.offset_topic.name, connector.name)

@@ -11,6 +11,7 @@ from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading, NodeReading
 from sparkmirror.mirror.elected_flows import ElectedFlows
 from sparkmirror.mirror.flow_runs import FlowRun, end_flows
+from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.spark.session import Session
@@ -42,6 +43,7 @@ class MirrorMaker:
         self._flows = flows
         self._spark = SparkOnDemand(self._with_bounded_cores(spark), self._wanted_slots(), log_file)
         self._stopping = threading.Event()
+        self._shared = SharedTargets()
         self._limits: dict[Flow, RateLimits] = {}
         self._elected = ElectedFlows(flows, self._run_of, shared=shared)
         self._is_shared = shared
@@ -146,7 +148,8 @@ class MirrorMaker:
         return self._elected.runs
 
     def _run_of(self, flow: ConfiguredFlow) -> FlowRun:
-        run = FlowRun(flow, self._spark.session(), self._slots_for(flow), self._accepted)
+        slots_of = self._slots_for(flow)
+        run = FlowRun(flow, self._spark.session(), slots_of, self._accepted, self._shared)
         if flow.flow in self._limits:
             run.change_limits(self._limits[flow.flow])
         return run

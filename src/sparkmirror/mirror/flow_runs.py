@@ -9,6 +9,7 @@ from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.incidents import OnClusterChange
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
+from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.periodic.jobs import start_all, stop_all
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.settings.configured import ConfiguredFlow
@@ -24,12 +25,16 @@ class FlowRun:
         session: "Future[Session]",
         slots_of: Callable[[Session], int],
         accepted: Collection[Alias] = (),
+        shared: SharedTargets | None = None,
     ) -> None:
-        """`accepted` are the clusters that an operator has accepted, whatever they were before."""
+        """`accepted` are the clusters that an operator has accepted, whatever they were before.
+
+        `shared` is one for all flows of this process.
+        """
         self._shown = flow.shown
         self._settings = None if flow.source is None else flow.source.settings
         self._source = (
-            None if flow.source is None else SourceRun(flow, flow.source, session, slots_of, accepted)
+            None if flow.source is None else SourceRun(flow, flow.source, session, slots_of, accepted, shared)
         )
         require = (lambda: None) if self._source is None else self._source.clusters.require
         self._configured = {} if flow.source is None else flow.shown.get(flow.source.name, {})

@@ -27,6 +27,7 @@ from sparkmirror.mirror.reassignment import (
     ReassignmentPolicy,
     Running,
 )
+from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.mirror.source_topics import SourceTopics
 from sparkmirror.periodic.denials import Denials
 from sparkmirror.periodic.flow_log import flow_log
@@ -93,8 +94,9 @@ class SourceConnector:
         limits: Callable[[], RateLimits] = lambda: NO_LIMITS,
         troubles: Troubles | None = None,
         clusters: FlowClusters | None = None,
+        shared: SharedTargets | None = None,
     ) -> None:
-        """`troubles` gets the events; `clusters` are shared with the flow's other connectors."""
+        """`troubles` gets the events; `clusters` and `shared` are other connectors' too."""
         self._on = on
         self._connector = connector
         self._policy = policy
@@ -111,6 +113,7 @@ class SourceConnector:
         self._troubles = troubles or Troubles(self._log)
         self._own_topics = SourceTopics(on, connector, self._log, self._troubles)
         self._clusters = clusters or FlowClusters(on, connector, note=self._troubles.note)
+        self._shared = shared or SharedTargets()
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
@@ -232,6 +235,7 @@ class SourceConnector:
         self._troubles.tell(name, found, is_logged=True)
 
     def _finish(self) -> None:
+        self._shared.note(self._connector, ())
         self._copy_jobs.stop(in_order=self.thread.may_run)
         self._reassignment.close()
         if self._topic_sync is not None:
@@ -264,6 +268,7 @@ class SourceConnector:
         assert self._append_time is not None
         assert self._admins is not None
         topics = self._topic_sync.plan()
+        self._shared.note(self._connector, topics.pairs)
         made = self._topic_sync.apply(topics.plan)
         self._troubles.tell("topics", self._topic_sync.troubles)
         if topics is not self._topics or made or self._append_time.is_due:
@@ -326,7 +331,10 @@ class SourceConnector:
         """
         asked_at = self._asked_at = self._asked_at or time.monotonic()
         try:
-            found = started_over(self._on, self._connector, topics)
+            shared = {remote for _, remote in self._shared.of(self._connector)}
+            found = [
+                each for each in started_over(self._on, self._connector, topics) if each.subject not in shared
+            ]
         except SparkmirrorError as error:
             if error.retriable and time.monotonic() - asked_at < _STARTS_OVER_TOLD_S:
                 raise
@@ -380,6 +388,7 @@ class SourceConnector:
         return Trouble(Cause(TroubleWord.WAITING, Subject.ACTION, reason, remedy), "copy topics")
 
     def _watch(self) -> None:
+        self._troubles.tell("shared topics", self._shared.troubles(self._connector))
         if self._copy_jobs.has_ended:
             self._running = ()
             self._copy_jobs.forget()

@@ -60,7 +60,9 @@ def _transactional_ids(on: FlowWorker, connector: ConfiguredSource, topics: Topi
         first = transactional_id(on.worker.group_id, connector.name, 0)
         return first.removesuffix("0"), [first]
     owner = owner_of(on.worker.offset_topic.name, connector.name)
-    return FENCING_IDS, [fencing_id(owner, TopicPartition(topic, 0)) for topic, _ in topics.pairs[:1]]
+    return FENCING_IDS, [
+        fencing_id(owner, on.flow.source, TopicPartition(topic, 0)) for topic, _ in topics.pairs[:1]
+    ]
 
 
 def _names(own: Iterable[OwnTopic], cluster: Alias) -> set[str]:

@@ -1,6 +1,7 @@
 """Finds what blocks a plan, from a `FlowSurvey`. Pure."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from sparkmirror.domain.errors import AuthorizationError
@@ -17,7 +18,7 @@ from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.newer_positions import newer_text
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.plan.renamed_targets import renamed_text
-from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster
+from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster, shared_topic, shared_topics
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause
 from sparkmirror.setup.refused_configs import created_without
@@ -26,7 +27,7 @@ from sparkmirror.setup.topic_plan import throttled_creation
 TOO_MANY_REPLICAS: Final = "too many replicas"
 BAD_NAME: Final = BlockKind.NAME.value
 COLLIDING: Final = "colliding names"
-MERGED: Final = BlockKind.MERGED.value
+SHARED: Final = "shared topic"
 SAME_CLUSTER: Final = "same cluster"
 UNFIT: Final = "unfit topic"
 STRANGER: Final = "topic of others"
@@ -65,31 +66,47 @@ def findings(survey: FlowSurvey) -> tuple[Finding, ...]:
     return tuple(sorted(found, key=lambda finding: order.index(finding.severity)))
 
 
-def findings_between(plans: Sequence[FlowPlan]) -> Sequence[tuple[Finding, ...]]:
-    """Return, for each flow of a file, the findings between flows: topics that two of them write.
+def joined(plans: Sequence[FlowPlan]) -> Sequence[FlowPlan]:
+    """Add the findings between the flows of a file. A topic that another of them fills is no stranger's."""
+    return [
+        replace(
+            plan,
+            findings=(
+                *between,
+                *(
+                    found
+                    for found in plan.findings
+                    if found.kind != STRANGER or found.subject not in {each.subject for each in between}
+                ),
+            ),
+        )
+        for plan, between in zip(plans, findings_between(plans), strict=True)
+    ]
 
-    Two aliases may mean the same cluster, so targets are told apart by Kafka's id. Heartbeats may meet.
+
+def findings_between(plans: Sequence[FlowPlan]) -> Sequence[tuple[Finding, ...]]:
+    """Return, for each flow of a file, the findings between flows: topics that several of them write.
+
+    Two aliases may mean the same cluster, so targets are told apart by Kafka's id.
     """
-    writers: dict[tuple[str, str], dict[tuple[str, str], int]] = {}
-    for number, plan in enumerate(plans):
-        for copy in plan.copies:
-            place = plan.target_id or plan.flow.target, copy.target_topic
-            writers.setdefault(place, {}).setdefault((plan.flow.source, copy.source.topic), number)
-    found: list[list[Finding]] = [[] for _ in plans]
-    for (_, topic), sources in writers.items():
-        if len(set(sources.values())) > 1 and not topic.endswith("heartbeats"):
-            names = " and ".join(f"{upstream} of {source}" for source, upstream in sources)
-            for number in set(sources.values()):
-                found[number].append(
-                    Finding(
-                        MERGED,
-                        Severity.BLOCKS,
-                        topic,
-                        f"two flows of this file write it: {names}",
-                        "give one of the flows another replication.policy.class, or topics.exclude it there",
-                    )
-                )
-    return [tuple(each) for each in found]
+    pairs = [sorted({(copy.source.topic, copy.target_topic) for copy in plan.copies}) for plan in plans]
+    targets = [plan.target_id or plan.flow.target for plan in plans]
+    shared = {
+        target: shared_topics(
+            (plan.flow.source, of)
+            for plan, of, its in zip(plans, pairs, targets, strict=True)
+            if its == target
+        )
+        for target in set(targets)
+    }
+    return [
+        tuple(
+            Finding(SHARED, Severity.WARNS, remote, *shared_topic(shared[target][remote]))
+            for _, remote in of
+            if remote in shared[target]
+        )
+        for of, target in zip(pairs, targets, strict=True)
+    ]
 
 
 def _too_many_replicas(survey: FlowSurvey) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ A flow whose two aliases are one cluster is the shortest ring.
 
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
@@ -17,7 +17,7 @@ from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.settings.source import MirrorSourceSettings
-from sparkmirror.settings.topic_selection import remote_topic, should_replicate
+from sparkmirror.settings.topic_selection import Pairs, remote_topic, should_replicate
 
 _ESCAPED: Final = re.compile(r"\\(.)")
 _ANYTHING: Final = re.compile(r"(\.|\[[^\]]*\]|\\[dDwWsS])[*+?]?")
@@ -49,6 +49,43 @@ def mirrors_by_pattern(settings: MirrorSourceSettings, mirrored: Collection[str]
     if not isinstance(chosen, DefaultTopicFilter):
         return True
     return not chosen.named.issuperset(mirrored or chosen.topics)
+
+
+class SharedTopic(NamedTuple):
+    """What it means that several flows write one topic, and how to keep them apart."""
+
+    why: str
+    remedy: str
+
+    def __str__(self) -> str:
+        return f"{self.why}; {self.remedy}"
+
+
+def shared_topic(writers: Collection[tuple[Alias, str]]) -> SharedTopic:
+    """`writers` are the topics that are mirrored into the one topic, each with its cluster."""
+    names = " and ".join(f"{topic} of {cluster}" for cluster, topic in writers)
+    return SharedTopic(
+        f"{len(writers)} flows write it: {names}. Each copies its own records once and in their order, "
+        "between those of the others, and verify compares its own; a group that reads several of the sources "
+        "has one offset here, that of one of them, and may leave out or repeat records of the others",
+        "to keep them apart give one flow another replication.policy.class, or topics.exclude there; "
+        "else let only one of them translate such groups (groups.exclude)",
+    )
+
+
+def shared_topics(
+    writers: Iterable[tuple[Alias, Pairs]],
+) -> Mapping[str, Collection[tuple[Alias, str]]]:
+    """Return the topics of one target that flows of several sources write. Heartbeats may meet."""
+    found: dict[str, dict[tuple[Alias, str], None]] = {}
+    for cluster, pairs in writers:
+        for topic, remote in pairs:
+            found.setdefault(remote, {})[cluster, topic] = None
+    return {
+        remote: tuple(of)
+        for remote, of in found.items()
+        if len({cluster for cluster, _ in of}) > 1 and not remote.endswith("heartbeats")
+    }
 
 
 class RingFlow(NamedTuple):

@@ -48,9 +48,12 @@ def owner_of(positions_topic: str, connector: str) -> str:
     return f"{positions_topic}-{connector}"
 
 
-def fencing_id(owner: str, source: TopicPartition) -> str:
-    """The transactional id of a source partition: each has one, so that an attempt fences those before."""
-    return f"{FENCING_IDS}{owner}-{source.topic}-{source.partition}"
+def fencing_id(owner: str, cluster: Alias, source: TopicPartition) -> str:
+    """The transactional id of a source partition: each has one, so that an attempt fences those before.
+
+    `cluster` is the source's alias: flows with other sources may have the same owner, and one target topic.
+    """
+    return f"{FENCING_IDS}{owner}-{cluster}-{source.topic}-{source.partition}"
 
 
 class Stage(Enum):

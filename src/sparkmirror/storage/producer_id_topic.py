@@ -69,6 +69,7 @@ class WriterDirectory:
         self.known = KnownWriters()
         self._source = source
         self._target = target
+        self._from_elsewhere: set[int] = set()
         self._cluster_id: str | None = None
         self._offset = 0
         self._lock = network_of(source).lock()
@@ -86,6 +87,11 @@ class WriterDirectory:
             self.known.learn(self._read_on())
         return self.known.from_target
 
+    def from_elsewhere(self) -> frozenset[int]:
+        """Read the ids of flows into this cluster from other clusters. Raises as `look_up` does."""
+        self.from_target()
+        return frozenset(self._from_elsewhere)
+
     def _read_on(self) -> set[int]:
         """The ids of the target's flows that were recorded since the last call."""
         if self._cluster_id is None:
@@ -98,7 +104,10 @@ class WriterDirectory:
             needed = Needed(self._source, (Need.READ_TOPIC.of(PRODUCER_IDS_TOPIC),))
             raise error_for(code, f"read {PRODUCER_IDS_TOPIC}", needed=needed)
         try:
-            found = map(parse_producer_id, self._records(metadata))
+            found = [parse_producer_id(record) for record in self._records(metadata)]
+            self._from_elsewhere.update(
+                producer_id for producer_id, cluster_id in found if cluster_id not in ("", self._cluster_id)
+            )
             return {producer_id for producer_id, cluster_id in found if cluster_id == self._cluster_id}
         except CorruptBatchError as error:
             raise KafkaError(f"read {PRODUCER_IDS_TOPIC}: {error}") from error

@@ -93,7 +93,7 @@ class Troubles:
             line = cause_line(of)
             if at < lines_max:
                 self._log.log(_level(cause), "%s", line)
-            self.note(EventKind.FAILED if cause.requires_action else EventKind.RETRYING, line, _about(of))
+            self.note(_kind(cause), line, _about(of))
         if len(causes) > lines_max > 0:
             self._log.warning("and %d more reasons, see sparkmirror status", len(causes) - lines_max)
 
@@ -122,7 +122,14 @@ def _over(after: _Found, before: _Found) -> list[Trouble]:
 
 
 def _level(cause: Cause) -> int:
-    return logging.WARNING if cause.requires_action else logging.INFO
+    is_asked_for = cause.word is TroubleWord.SHARED
+    return logging.WARNING if cause.requires_action or is_asked_for else logging.INFO
+
+
+def _kind(cause: Cause) -> EventKind:
+    if cause.word is TroubleWord.SHARED:
+        return EventKind.CONFIGURED
+    return EventKind.FAILED if cause.requires_action else EventKind.RETRYING
 
 
 def _about(of: Sequence[Trouble]) -> str:

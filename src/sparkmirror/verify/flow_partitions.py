@@ -107,6 +107,7 @@ def _sides(flow: Flow, connector: ConfiguredSource) -> Sides:
         consumer,
         ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed),
         left_out=_left_out(connector),
+        others=_others(connector),
         provenance=ProvenanceHeader(*flow) if copying.provenance_header else None,
         decompressed_bytes_max=copying.decompressed_bytes_max,
     )
@@ -208,6 +209,16 @@ def _left_out(connector: ConfiguredSource) -> frozenset[int]:
     try:
         return directory.from_target()
     except AuthorizationError:  # which keeps the flow from leaving anything out, too
+        return frozenset()
+
+
+def _others(connector: ConfiguredSource) -> frozenset[int]:
+    """The producer ids of flows from other sources, which may write the same topics where names are kept."""
+    if connector.settings.names_show_origin:
+        return frozenset()
+    try:
+        return WriterDirectory(connector.target_admin, connector.consumer_of(0).connection).from_elsewhere()
+    except AuthorizationError:
         return frozenset()
 
 

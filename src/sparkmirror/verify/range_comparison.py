@@ -27,6 +27,8 @@ class Sides:
     """The header that the flow adds to its records, if it does."""
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
     """The flow's `batch.decompressed.bytes.max`."""
+    others: frozenset[int] = frozenset()
+    """Producer ids of the target whose batches other flows wrote, from other sources."""
 
     @property
     def connections(self) -> frozenset[ConnectionSettings]:
@@ -39,7 +41,7 @@ class Sides:
         return open_log(self.source, partition, self.flow.source, mirrored)
 
     def target_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
-        opening = Mirrored(decompressed_bytes_max=self.decompressed_bytes_max)
+        opening = Mirrored(self.others, decompressed_bytes_max=self.decompressed_bytes_max)
         return open_log(self.target, partition, self.flow.target, opening)
 
 

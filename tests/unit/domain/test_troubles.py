@@ -39,7 +39,7 @@ def test_a_text_is_that_of_its_thing_also_where_the_name_is_a_word_of_it(name: s
 
 @pytest.mark.parametrize("word", TroubleWord)
 def test_what_passes_by_itself_requires_no_action(word: TroubleWord) -> None:
-    passes = word in (TroubleWord.THROTTLED, TroubleWord.WAITING)
+    passes = word in (TroubleWord.THROTTLED, TroubleWord.WAITING, TroubleWord.SHARED)
     assert refused("orders", word).requires_action is not passes
     found = action_required([refused("a", TroubleWord.WAITING), refused("b", word)])
     assert (found is None) is passes

@@ -12,7 +12,7 @@ from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey, SurveyedBroker
 from sparkmirror.plan.flow_plan import Finding, FlowPlan, PlannedCopy, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
-from sparkmirror.plan.plan_findings import findings, findings_between
+from sparkmirror.plan.plan_findings import findings, findings_between, joined
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Blocked, BlockKind
@@ -347,8 +347,19 @@ def test_two_flows_into_one_topic() -> None:
     plans = [plan("a", "orders", "orders"), plan("b", "orders", "orders"), plan("c", "orders", "c.orders")]
     first, second, third = findings_between(plans)
     assert (first, third) == (second, ())
-    assert summary(only(first)) == ("merged topics", Severity.BLOCKS, "orders")
+    assert summary(only(first)) == ("shared topic", Severity.WARNS, "orders")
     assert "orders of a and orders of b" in first[0].text
+
+
+def test_a_topic_that_another_flow_fills_is_no_strangers() -> None:
+    plans = [plan("a", "orders", "orders"), plan("b", "orders", "orders")]
+    others = [Finding("topic of others", Severity.WARNS, name, "filled") for name in ("orders", "bills")]
+    found = joined([plans[0], replace(plans[1], findings=tuple(others))])[1].findings
+    assert [(each.kind, each.subject) for each in found] == [
+        ("shared topic", "orders"),
+        ("topic of others", "bills"),
+    ]
+    assert not any(each.is_blocked for each in joined(plans))
 
 
 def test_one_cluster_may_have_two_aliases_and_heartbeats_may_meet() -> None:

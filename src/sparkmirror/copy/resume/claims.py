@@ -287,7 +287,7 @@ def claim_epochs(
 
 
 def transactional_id_of(plan: TaskPlan, source: TopicPartition) -> str:
-    return fencing_id(_owner(plan), source)
+    return fencing_id(_owner(plan), plan.flow.source, source)
 
 
 def _owner(plan: TaskPlan) -> str:

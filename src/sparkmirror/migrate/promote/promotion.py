@@ -251,7 +251,7 @@ class TopicPromotion:
         ends = self._ends(left)
         gaps = _gaps(left, ends)
         whole = set(gaps) - set(with_records(self._access.consumer, gaps))
-        ids = {each.source: fencing_id(self._owner, each.source) for each in left}
+        ids = {each.source: fencing_id(self._owner, self._access.flow.source, each.source) for each in left}
         fenced = LastFence(self._access.producer, ids).end(left, {at: gaps[at][1] for at in whole})
         refused = {
             at: error if isinstance(error, KafkaError) else KafkaError(str(error))

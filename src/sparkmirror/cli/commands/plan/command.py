@@ -28,7 +28,7 @@ from sparkmirror.plan.file_findings import all_topics, file_findings
 from sparkmirror.plan.flow_plan import FlowPlan, Rate
 from sparkmirror.plan.flow_plan_json import from_json
 from sparkmirror.plan.flow_planning import DEFAULT_RATE, plan_flow, plan_source
-from sparkmirror.plan.plan_findings import findings_between
+from sparkmirror.plan.plan_findings import joined
 from sparkmirror.plan.report import Planned
 
 _NO_CHANGES = 0
@@ -163,11 +163,7 @@ def _of_file(file: Path, into_clusters: Sequence[str] | None, rate: Rate | None)
         else:
             notes = all_topics(read.config, flow)
             plans.append(replace(plan, findings=(*plan.findings, *notes)))
-    between = findings_between(plans)
-    joined = [
-        replace(plan, findings=(*found, *plan.findings)) for plan, found in zip(plans, between, strict=True)
-    ]
-    return Planned(joined, failed, str(file), file_findings(read.config))
+    return Planned(joined(plans), failed, str(file), file_findings(read.config))
 
 
 def _of_connector(file: Path, worker: Path, rate: Rate | None) -> FlowPlan:
