@@ -2,17 +2,9 @@
 
 from typing import Final
 
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.plan.flow_plan import (
-    Action,
-    Change,
-    Finding,
-    FlowPlan,
-    PlannedCopy,
-    Rate,
-    Severity,
-    Skipped,
-)
+from sparkmirror.plan.flow_plan import Action, Change, FlowPlan, PlannedCopy, Rate, Skipped
 
 EU: Final = Alias("eu")
 

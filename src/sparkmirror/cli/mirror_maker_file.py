@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sparkmirror.config.conversion import forms
-from sparkmirror.config.conversion.mirror_maker_properties import mirror_maker_properties
 from sparkmirror.config.conversion.model import Remarks
-from sparkmirror.config.known_keys import UnknownKey
 from sparkmirror.config.metrics_options import MetricsOptions
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
-from sparkmirror.config.properties import Properties, parse_properties, read_text
-from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import ConfigError
 from sparkmirror.java.find_java import find_java
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 from sparkmirror.settings.rings import RingFlow, check_rings
@@ -30,11 +28,6 @@ class MirrorMakerFile(NamedTuple):
     config: MirrorMakerConfig
 
     @property
-    def unknown_keys(self) -> tuple[UnknownKey, ...]:
-        """The keys of the file that are ignored."""
-        return self.config.unknown_keys()
-
-    @property
     def shared(self) -> bool:
         """Whether other processes run the same file and share its flows (KIP-710)."""
         return self.config.internal_rest
@@ -46,19 +39,18 @@ class MirrorMakerFile(NamedTuple):
 
 
 def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = None) -> MirrorMakerFile:
-    """Finds every error of the file. Raises SparkmirrorError naming the file."""
+    """Finds every error of the file. Raises ConfigError naming the file."""
     remarks = Remarks()
     properties = read_mirror_maker_properties(file, remarks)
     for remark in remarks:
-        _log.log(logging.WARNING if remark.left_out else logging.INFO, "%s: %s", file, remark)
-    try:
+        level = logging.WARNING if remark.left_out or remark.warns else logging.INFO
+        _log.log(level, "%s: %s", file, remark)
+    with forms.naming(str(file)):
         config = MirrorMakerConfig(properties)
         flows = [configured_flow(flow) for flow in config.flows(into_clusters)]
         _check_rings(config, flows)
         spark = dict(config.spark_properties())
         return MirrorMakerFile(flows, spark, config)
-    except SparkmirrorError as error:
-        raise SparkmirrorError(f"{file}: {error}") from error
 
 
 def _check_rings(config: MirrorMakerConfig, flows: Sequence[ConfiguredFlow]) -> None:
@@ -75,10 +67,7 @@ def _check_rings(config: MirrorMakerConfig, flows: Sequence[ConfiguredFlow]) -> 
 def read_mirror_maker_properties(file: Path, remarks: Remarks | None = None) -> Properties:
     """The properties of the file, or the equivalent of a Strimzi resource. Raises ConfigError."""
     remarks = Remarks() if remarks is None else remarks
-    given = forms.File(str(file), read_text(file))
-    if forms.form_of(given) is not forms.Form.STRIMZI:
-        return parse_properties(given.text, given.name)
-    return mirror_maker_properties(forms.read([given], remarks), remarks)
+    return forms.mirror_maker_properties_of(forms.read_file(file), remarks)
 
 
 def require_java() -> None:

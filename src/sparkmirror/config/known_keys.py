@@ -4,7 +4,9 @@ A key is known at the top level, below an alias, or below a flow; each place has
 known, but not in its place, is reported too: it has no effect, and MM2 never reports that.
 """
 
-from collections.abc import Iterable, Mapping
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
@@ -18,6 +20,7 @@ from sparkmirror.config.connector_options import (
     USE_DEFAULTS_FROM,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE, nearest
+from sparkmirror.config.former_keys import OF_BROKERS, REMOVED, RENAMED, is_broker_setting
 from sparkmirror.config.metrics_options import METRICS
 from sparkmirror.config.plugin_points import (
     CONFIG_PROPERTY_FILTER,
@@ -28,51 +31,15 @@ from sparkmirror.config.plugin_points import (
 from sparkmirror.config.worker_options import MIRROR_MAKER, WORKER
 from sparkmirror.domain.ids import Alias, Flow
 
-_EXCLUDE: Final = "called {} since Kafka 2.7, and no longer read under this name"
-_LISTENERS: Final = "removed in Kafka 3.0, {} replaces it"
-_MIRROR_MAKER_1: Final = "of MirrorMaker 1; here it is {}"
-_STRIMZI: Final = "of a Strimzi resource; here it is {}"
-_SINK: Final = "of Connect's sinks; {} takes regular expressions"
-
-RENAMED: Final = {
-    "topics.blacklist": ("topics.exclude", _EXCLUDE),
-    "groups.blacklist": ("groups.exclude", _EXCLUDE),
-    "config.properties.blacklist": ("config.properties.exclude", _EXCLUDE),
-    "topics.whitelist": ("topics", "MirrorMaker 2 calls it {}"),
-    "groups.whitelist": ("groups", "MirrorMaker 2 calls it {}"),
-    "blacklist": ("topics.exclude", _MIRROR_MAKER_1 + ", and config.properties.exclude for configs"),
-    "whitelist": ("topics", _MIRROR_MAKER_1),
-    "num.streams": ("tasks.max", _MIRROR_MAKER_1),
-    "topicsPattern": ("topics", _STRIMZI),
-    "topicsExcludePattern": ("topics.exclude", _STRIMZI),
-    "topicsBlacklistPattern": ("topics.exclude", _STRIMZI),
-    "groupsPattern": ("groups", _STRIMZI),
-    "groupsExcludePattern": ("groups.exclude", _STRIMZI),
-    "groupsBlacklistPattern": ("groups.exclude", _STRIMZI),
-    "topics.regex": ("topics", _SINK),
-    "rest.host.name": ("listeners", _LISTENERS),
-    "rest.port": ("listeners", _LISTENERS),
-}
-"""Old names, and names of other tools, with the option of today and the reason (KIP-629, KIP-208)."""
-
-REMOVED: Final = {
-    "use.incremental.alter.configs": "removed in Kafka 4.0, incremental alteration is always required",
-    "add.source.alias.to.metrics": "removed in Kafka 4.0, the alias is always there",
-    "auto.include.jmx.reporter": "removed in Kafka 4.0",
-    "internal.key.converter": "removed in Kafka 3.0",
-    "internal.value.converter": "removed in Kafka 3.0",
-    "internal.key.converter.schemas.enable": "removed in Kafka 3.0",
-    "internal.value.converter.schemas.enable": "removed in Kafka 3.0",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class UnknownKey:
-    """A key that nothing reads; `str()` is fit for a warning."""
+    """A key that nothing reads; `str()` is fit for a warning. `name` is the key without cluster or flow."""
 
     key: str
     nearest: str | None = None
     note: str | None = None
+    name: str = ""
 
     def __str__(self) -> str:
         if self.note:
@@ -104,7 +71,11 @@ class Scope:
 EXPLAINED_MAX: Final = 100
 """Finding a similar name takes a millisecond, and a config of the REST API may have 100,000 keys."""
 
-_CLIENTS: Final = {"consumer.": CONSUMER.names, "producer.": PRODUCER.names, "admin.": ADMIN.names}
+CLIENT_NAMES: Final[Mapping[str, frozenset[str]]] = {
+    "consumer.": CONSUMER.names,
+    "producer.": PRODUCER.names,
+    "admin.": ADMIN.names,
+}
 _STORAGE: Final = ("offset.storage.", "status.storage.", "config.storage.")
 _PLUGINS: Final = (
     "key.converter.",
@@ -125,25 +96,27 @@ TOP: Final = Scope(
     | {name for name in WORKER.names if name.startswith(_PASSED_TO_WORKERS)},
     (*_STORAGE, *_PLUGINS, "listeners.https.", "spark."),
 )
-CLUSTER: Final = Scope(WORKER.names, (*_STORAGE, *_PLUGINS, "listeners.https."), _CLIENTS)
+CLUSTER: Final = Scope(WORKER.names, (*_STORAGE, *_PLUGINS, "listeners.https."), CLIENT_NAMES)
 WORKER_FILE: Final = replace(CLUSTER, names=CLUSTER.names | METRICS.names)
 CONNECTOR: Final = Scope(
     CONNECTOR_NAMES | SOURCE_FRAMEWORK.names | OWN.names | {USE_DEFAULTS_FROM},
     (*_PLUGINS, "transforms.", "predicates.", "topic.creation."),
     {
-        **_CLIENTS,
-        **{f"source.{client}": names for client, names in _CLIENTS.items()},
-        **{f"target.{client}": names for client, names in _CLIENTS.items()},
-        **{client.replace(".", ".override."): names for client, names in _CLIENTS.items()},
+        **CLIENT_NAMES,
+        **{f"source.{client}": names for client, names in CLIENT_NAMES.items()},
+        **{f"target.{client}": names for client, names in CLIENT_NAMES.items()},
+        **{client.replace(".", ".override."): names for client, names in CLIENT_NAMES.items()},
         "source.cluster.": SHARED_NAMES,
         "target.cluster.": SHARED_NAMES,
     },
 )
 
 
-def unknown_keys(keys: Iterable[str], clusters: Iterable[Alias]) -> tuple[UnknownKey, ...]:
-    """The keys of an mm2.properties that nothing reads, in the file's order."""
-    places = _places(tuple(clusters))
+def unknown_keys(
+    keys: Iterable[str], clusters: Iterable[Alias], enabled: Collection[Flow] = ()
+) -> tuple[UnknownKey, ...]:
+    """The keys of an mm2.properties that nothing reads, in its order. Of flows the `enabled` are meant."""
+    places = _places(tuple(clusters), enabled)
     return tuple(_explained(key, places) for key in keys if not _known(key, places))
 
 
@@ -160,8 +133,9 @@ def unknown_worker_keys(keys: Iterable[str]) -> tuple[UnknownKey, ...]:
     return tuple(_explained(key, places) for key in keys if not _known(key, places))
 
 
-def _places(clusters: tuple[Alias, ...]) -> dict[str, Scope]:
+def _places(clusters: tuple[Alias, ...], enabled: Collection[Flow]) -> dict[str, Scope]:
     flows = [Flow(source, target) for source in clusters for target in clusters if source != target]
+    flows.sort(key=lambda flow: flow not in enabled)
     places = {f"{flow}.": CONNECTOR for flow in flows} | {f"{alias}.": CLUSTER for alias in clusters}
     return places | {"": TOP}
 
@@ -174,31 +148,64 @@ def _explained(key: str, places: Mapping[str, Scope]) -> UnknownKey:
     head = next(place for place in places if key.startswith(place))
     name = key[len(head) :]
     if name in REMOVED:
-        return UnknownKey(key, note=REMOVED[name])
+        return UnknownKey(key, note=REMOVED[name], name=name)
     if name in RENAMED:
         successor, reason = RENAMED[name]
-        return UnknownKey(key, head + successor, reason.format(head + successor))
-    meant = _elsewhere(name, head, places) or _similar(name, head, places)
-    return UnknownKey(key, meant)
+        return UnknownKey(key, head + successor, reason.format(head + successor), name)
+    if is_broker_setting(name):
+        return UnknownKey(key, note=OF_BROKERS, name=name)
+    _, _, rest = key.partition(".")
+    others = {place: scope for place, scope in places.items() if place}
+    meant = rest if not head and _known(rest, others) else None
+    return UnknownKey(key, meant or _elsewhere(name, head, places) or _similar(name, head, places), name=name)
 
 
 def _elsewhere(name: str, head: str, places: Mapping[str, Scope]) -> str | None:
     """The key where this name is known: for a flow below its target, for a cluster below a client."""
     if head:
         scope = places[head]
-        for client in _CLIENTS:
+        for client in CLIENT_NAMES:
             if scope.knows(client + name):
                 return head + client + name
+    return next((place + name for place in _nearby(head, places) if places[place].knows(name)), None)
+
+
+def _nearby(head: str, places: Mapping[str, Scope]) -> list[str]:
+    """The other places of a name: for a flow its target first, for a cluster the flows from and into it."""
     target = head.partition("->")[2]
-    candidates = (target, *places) if target else places
-    return next((place + name for place in candidates if places[place].knows(name)), None)
+    flows = [
+        place
+        for place in places
+        if head and (place.endswith(f">{head}") or place.startswith(f"{head[:-1]}->"))
+    ]
+    return list(dict.fromkeys([*([target] if target else flows), *places]))
 
 
 def _similar(name: str, head: str, places: Mapping[str, Scope]) -> str | None:
     if not head:
-        return _of_another_cluster(name, places) or nearest(name, places[""].all_names())
-    found = nearest(name, places[head].all_names())
-    return None if found is None else head + found
+        return _of_another_cluster(name, places) or alike(name, places[""].all_names())
+    near = (head, *(place for place in _nearby(head, places)[:1] if "->" in place))
+    found = ((place, alike(name, places[place].all_names())) for place in near)
+    return next((place + meant for place, meant in found if meant is not None), None)
+
+
+def alike(name: str, names: Iterable[str]) -> str | None:
+    """The name that has the same words, each perhaps misspelled, and one more or one less at most.
+
+    A common tail, as `.replication.factor`, makes no likeness.
+    """
+    close = difflib.get_close_matches(name, sorted(names), n=5, cutoff=0.7)
+    return next((each for each in close if _has_words_of(name, each)), None)
+
+
+def _has_words_of(one: str, other: str) -> bool:
+    words, others = re.split("[.-]", one), re.split("[.-]", other)
+    missing = sorted((_without_like(words, others), _without_like(others, words)))
+    return missing[0] == 0 and missing[1] <= 1
+
+
+def _without_like(words: Sequence[str], others: Sequence[str]) -> int:
+    return sum(not difflib.get_close_matches(word, others, n=1, cutoff=0.52) for word in words)
 
 
 def _of_another_cluster(key: str, places: Mapping[str, Scope]) -> str | None:

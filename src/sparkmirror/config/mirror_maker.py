@@ -18,12 +18,14 @@ from sparkmirror.config.connector_options import (
     SOURCE_CONNECTOR,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.former_keys import FORMER_LISTS
 from sparkmirror.config.known_keys import UnknownKey, unknown_keys, unread
 from sparkmirror.config.metrics_options import METRICS, MetricsOptions, metrics_options
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import PREFIX as CONFIG_PROVIDERS
-from sparkmirror.config.providers import configured_providers, resolved
+from sparkmirror.config.providers import check_placeholders, configured_providers, resolved
 from sparkmirror.config.worker_options import MIRROR_MAKER
+from sparkmirror.domain.comments import comment_in
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.state_topics import StateTopic
@@ -46,6 +48,7 @@ WORKER_PREFIXES: Final = (
 
 _CLIENTS = ("producer", "consumer", "admin")
 _EMIT_HEARTBEATS = "emit.heartbeats.enabled"
+_SEPARATOR_SWITCH = "replication.policy.internal.topic.separator.enabled"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +67,19 @@ class FlowProperties:
 class MirrorMakerConfig:
     """The content of one mm2.properties. Raises ConfigError when its own options are wrong."""
 
-    def __init__(self, properties: Properties, environment: Mapping[str, str] = os.environ) -> None:
-        self._properties = properties
-        self._providers = configured_providers(properties, environment)
+    def __init__(
+        self, properties: Properties, environment: Mapping[str, str] = os.environ, *, resolves: bool = True
+    ) -> None:
+        """`resolves`: placeholders are replaced. Without, they are only checked: secrets need not be here."""
+        self.properties = properties
+        self._resolves = resolves
+        if not resolves:
+            check_placeholders(properties)
+        self._providers = configured_providers(properties, environment) if resolves else {}
         own = MIRROR_MAKER.parse(self.resolve(properties.only(MIRROR_MAKER.names)))
         self.clusters = tuple(map(Alias, own.strings("clusters")))
+        if comment_in(properties.get("clusters", "")):
+            raise properties.error("clusters", "is a list of names")
         self.internal_rest = own.boolean("dedicated.mode.enable.internal.rest")
 
     def flows(self, only_targets: Collection[str] | None = None) -> tuple[FlowProperties, ...]:
@@ -91,63 +102,80 @@ class MirrorMakerConfig:
             if self._runs(flow) and (only_targets is None or flow.target in only_targets)
         ]
         if not chosen:
-            raise ConfigError("clusters", ", ".join(self.clusters), "No source->target replication flows.")
+            reason = "No source->target replication flows."
+            blank = " and ".join(key for key in self.properties if self.is_false_by_blank(key))
+            if blank:
+                reason += f" The value of {blank} ends in a blank, and counts as false, as in Java."
+            raise ConfigError("clusters", ", ".join(self.clusters), reason)
         return tuple(chosen)
 
+    def is_false_by_blank(self, key: str) -> bool:
+        """Whether a switch that is read as it is written says true, but for blanks beside it."""
+        text = self.properties[key]
+        is_read = key == _EMIT_HEARTBEATS or key.endswith((f".{_EMIT_HEARTBEATS}", _SEPARATOR_SWITCH))
+        is_read = is_read or any(key == f"{flow}.enabled" for flow in self._pairs())
+        return is_read and not _parse_boolean(text) and _parse_boolean(text.strip())
+
     def mirroring(self) -> tuple[Flow, ...]:
-        """The flows that are enabled: the others that run emit heartbeats only."""
-        return tuple(flow for flow in self._pairs() if self._is_enabled(flow))
+        """The flows that mirror topics: the others that run emit heartbeats only.
+
+        A connector trims its `enabled`, in Java too, so that `true ` does not start a flow by itself, and
+        mirrors where heartbeats start it.
+        """
+        return tuple(
+            flow for flow in self._pairs() if self._runs(flow) and _parse_boolean(self._enabled(flow).strip())
+        )
 
     def names_topics(self, flow: Flow) -> bool:
         """Whether the file says which topics this flow mirrors; else they are all of them."""
-        return "topics" in self._properties or f"{flow}.topics" in self._properties
+        return "topics" in self.properties or f"{flow}.topics" in self.properties
 
     def cluster_properties(self, alias: Alias) -> Properties:
         """`alias.*` without the prefix, and with the settings that all clients share copied to each kind.
 
         Those of the top level are the defaults.
         """
-        own = self._properties.under(f"{alias}.")
+        own = self.properties.under(f"{alias}.")
         own = _for_each_client(own.only(SHARED_NAMES)) | own
-        top = self._properties.only(SHARED_NAMES)
+        top = self.properties.only(SHARED_NAMES)
         return _for_each_client(top) | top | own
 
     def worker_properties(self, flow: Flow) -> Properties:
         """The Connect worker's properties, resolved. Nothing under `S->T.` gets here."""
-        stated = self.cluster_properties(flow.target) | self._properties.starting(*WORKER_PREFIXES)
+        stated = self.cluster_properties(flow.target) | self.properties.starting(*WORKER_PREFIXES)
         return (
             Properties(worker_defaults(flow))
             | self.resolve(stated)
-            | self._properties.starting(CONFIG_PROVIDERS)
+            | self.properties.starting(CONFIG_PROVIDERS)
         )
 
     def connector_properties(self, flow: Flow, connector_class: str) -> Properties:
         """A connector's properties as Connect stores them, placeholders unresolved."""
-        top = self._properties.only(CONNECTOR_NAMES | OWN.names)
-        top |= self._properties.starting(CONFIG_PROVIDERS, "replication.policy")
+        top = self.properties.only(CONNECTOR_NAMES | OWN.names | FORMER_LISTS.keys())
+        top |= self.properties.starting(CONFIG_PROVIDERS, "replication.policy")
         clusters = _connector_side("source.", self.cluster_properties(flow.source))
         clusters |= _connector_side("target.", self.cluster_properties(flow.target))
-        own = self._properties.under(f"{flow}.")
+        own = self.properties.under(f"{flow}.")
         return Properties(_connector_defaults(flow, connector_class)) | top | clusters | own
 
     def resolve(self, properties: Properties) -> Properties:
         """Replace `${provider:path:key}`. Raises ConfigError, without values, for what can't be found."""
-        return resolved(properties, self._providers)
+        return resolved(properties, self._providers) if self._resolves else properties
 
     def spark_properties(self) -> Properties:
         """`spark.*`, resolved, for the Spark session; none if a cluster is called `spark`."""
         if "spark" in self.clusters:
             return Properties()
-        return self.resolve(self._properties.starting(SPARK_PREFIX))
+        return self.resolve(self.properties.starting(SPARK_PREFIX))
 
     def metrics_options(self) -> MetricsOptions:
         """The options of `/metrics`. Raises ConfigError."""
-        return metrics_options(self.resolve(self._properties.only(METRICS.names)))
+        return metrics_options(self.resolve(self.properties.only(METRICS.names)))
 
     def unknown_keys(self) -> tuple[UnknownKey, ...]:
         """The keys of the file that nothing reads, each with the most similar known key."""
         below = tuple(f"{place}." for place in (*self.clusters, *self._pairs()))
-        return unread(unknown_keys(self._properties, self.clusters), self._properties, below)
+        return unread(unknown_keys(self.properties, self.clusters, self.mirroring()), self.properties, below)
 
     def _pairs(self) -> list[Flow]:
         return [
@@ -156,20 +184,27 @@ class MirrorMakerConfig:
 
     def _runs(self, flow: Flow) -> bool:
         keys = (f"{flow}.{_EMIT_HEARTBEATS}", _EMIT_HEARTBEATS)
-        given = self.resolve(self._properties.only(keys))
+        given = self.resolve(self.properties.only(keys))
         heartbeats = given.get(keys[0], given.get(keys[1], "true"))
-        return self._is_enabled(flow) or _parse_boolean(heartbeats)
+        return _parse_boolean(self._enabled(flow)) or _parse_boolean(heartbeats)
 
-    def _is_enabled(self, flow: Flow) -> bool:
+    def _enabled(self, flow: Flow) -> str:
         key = f"{flow}.enabled"
-        return _parse_boolean(self.resolve(self._properties.only((key,))).get(key, "false"))
+        return self.resolve(self.properties.only((key,))).get(key, "false")
 
-    def _flow_config(self, flow: Flow) -> FlowProperties:
+    def check_servers(self, flow: Flow) -> None:
+        """Raises ConfigError for a cluster of the flow without bootstrap servers."""
         for alias in flow:
             if not self.cluster_properties(alias).get("bootstrap.servers", "").strip(JAVA_WHITESPACE):
-                raise ConfigError(
-                    f"{alias}.bootstrap.servers", None, f"is missing, and the flow {flow} needs it"
-                )
+                key = f"{alias}.bootstrap.servers"
+                reason = f"is missing, and the flow {flow} needs it"
+                meant = next((each for each in self.properties if each.endswith(f".{key}")), None)
+                if meant is not None:
+                    reason += f"; is {meant} meant for it?"
+                raise ConfigError(key, None, reason)
+
+    def _flow_config(self, flow: Flow) -> FlowProperties:
+        self.check_servers(flow)
         return FlowProperties(
             flow=flow,
             worker=self.worker_properties(flow),
@@ -192,6 +227,14 @@ class MirrorMakerConfig:
 
 
 _STATE_TOPICS: Final = ("offset.storage.topic", "config.storage.topic", "status.storage.topic")
+
+
+def keeps_names_by_empty_alias(connector: Properties) -> bool:
+    """Whether topics keep their names since nothing is put in front of them: neither alias nor separator."""
+    is_empty = not connector.get("source.cluster.alias", "").strip(JAVA_WHITESPACE)
+    given = connector.get("replication.policy.class", "DefaultReplicationPolicy").strip(JAVA_WHITESPACE)
+    is_default = given.endswith("DefaultReplicationPolicy")
+    return is_empty and is_default and connector.get("replication.policy.separator") == ""
 
 
 def _parse_boolean(text: str) -> bool:

@@ -1,7 +1,7 @@
 """Holds property maps: read from Java properties files, layered by prefix, without ever printing a secret.
 
-A value keeps the key under which it was written. `A.consumer.fetch.max.bytes` ends as the consumer's
-`fetch.max.bytes`, but an error about it names the key in the file.
+A value keeps the key and the line under which it was written. `A.consumer.fetch.max.bytes` ends as the
+consumer's `fetch.max.bytes`, but an error about it names the key in the file.
 """
 
 import re
@@ -12,6 +12,8 @@ from typing import Final, Protocol
 
 import javaproperties
 
+from sparkmirror.config.text_files import Text, decoded_properties, java_reading
+from sparkmirror.domain.comments import NO_COMMENTS, comment_in, is_part
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.files import NamedFile
 
@@ -36,8 +38,8 @@ def without_user_info(value: str) -> str:
 
 
 def is_sensitive(key: str) -> bool:
-    """Whether the value of this key must never be printed."""
-    return _SENSITIVE.search(key) is not None
+    """Whether the value of this key must never be printed. The name of a class is no secret."""
+    return _SENSITIVE.search(key) is not None and not key.endswith(".class")
 
 
 class Provider(Protocol):
@@ -61,6 +63,12 @@ class Property:
     providers: Mapping[str, Provider] | None = None
     roots: tuple[str, ...] = ()
     """The folders below which a file that the value names must lie; anywhere without any."""
+    line: int | None = None
+    """The line of the file; None where the value comes from no properties file."""
+    java_reads: str | None = None
+    """What Java reads, which takes every file for Latin-1; None where that is the value."""
+    odd_line: int | None = None
+    """The line for which the file was read as Latin-1, of values that have other characters than ASCII."""
 
     def __repr__(self) -> str:
         return f"Property({self.origin}={self.shown})"
@@ -93,10 +101,25 @@ class Properties(Mapping[str, str]):
         """The key under which this value was written; the key itself when it is absent."""
         return self._entries[key].origin if key in self._entries else key
 
+    def line(self, key: str) -> int | None:
+        """The line of the file where this value was written; None where there is none."""
+        return self._entries[key].line if key in self._entries else None
+
+    def written(self, key: str) -> Property:
+        """The value with what is known of how it was written."""
+        return self._entries[key]
+
     def error(self, key: str, reason: str) -> ConfigError:
         """An error about the value of `key`, named as it was written and without secrets."""
         entry = self._entries.get(key)
-        return ConfigError(self.origin(key), entry.shown if entry else None, reason)
+        comment = comment_in(entry.value) if entry is not None and entry.line is not None else ""
+        if comment and not self.hides(key) and NO_COMMENTS not in reason:
+            reason += f"; {is_part(comment)}"
+        return ConfigError(self.origin(key), entry.shown if entry else None, reason, self.line(key))
+
+    def refusal(self, key: str, reason: str) -> ConfigError:
+        """An error about the key itself, whatever its value."""
+        return ConfigError(self.origin(key), None, reason, self.line(key))
 
     def hides(self, key: str) -> bool:
         """Whether the value of `key` is a secret or stands behind a placeholder: no error may hold it."""
@@ -172,20 +195,28 @@ def _written(key: str, value: str) -> Property:
 
 
 def read_properties(path: Path) -> Properties:
-    """Read a file as `java.util.Properties` does.
+    """Read a file as `java.util.Properties` does, but for its encoding.
 
     Raises ConfigError naming the file when it can't be read or holds a malformed Unicode escape.
     """
-    return parse_properties(read_text(path), str(path))
+    return parse_properties(decoded_properties(read_bytes(path), str(path)), str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Raises ConfigError naming the file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(str(path), None, error.strerror or str(error)) from error
 
 
 def read_text(path: Path) -> str:
     """A file as UTF-8 where it is valid UTF-8, and as Latin-1 otherwise. Raises ConfigError naming it."""
+    content = read_bytes(path)
     try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise ConfigError(str(path), None, error.strerror or str(error)) from error
-    return _decode(content)
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return content.decode("latin-1")
 
 
 def read_regular_file(path: Path | NamedFile) -> bytes:
@@ -201,20 +232,34 @@ def read_regular_file(path: Path | NamedFile) -> bytes:
 def read_regular_properties(path: Path | NamedFile) -> Properties:
     """Read a file like `read_properties`, under the limits of `read_regular_file`."""
     name = path.path if isinstance(path, NamedFile) else str(path)
-    return parse_properties(_decode(read_regular_file(path)), name)
+    return parse_properties(decoded_properties(read_regular_file(path), name), name)
 
 
-def parse_properties(text: str, name: str) -> Properties:
+def parse_properties(text: str | Text, name: str) -> Properties:
     """Parse the text of a properties file; `name` is what errors call it."""
+    given = text if isinstance(text, Text) else Text(text)
+    entries: dict[str, Property] = {}
+    line = 1
     try:
-        return Properties(javaproperties.loads(text))
+        for each in javaproperties.parse(given.text):
+            if isinstance(each, javaproperties.KeyValue):
+                found = replace(_written(each.key, each.value), line=line)
+                entries[each.key] = (
+                    found if each.source.isascii() else _in_encoding(found, each.source, given)
+                )
+            line += len(_LINES.findall(each.source))
     except javaproperties.InvalidUEscapeError:
         # The escape itself may be part of a secret.
-        raise ConfigError(name, None, "Malformed \\uxxxx encoding") from None
+        raise ConfigError(name, None, "Malformed \\uxxxx encoding", line) from None
+    return _of(entries)
 
 
-def _decode(content: bytes) -> str:
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        return content.decode("latin-1")
+def _in_encoding(found: Property, source: str, given: Text) -> Property:
+    """Note how the encoding of the file matters for a value that is not all ASCII."""
+    if given.odd_line is not None:
+        return found if found.value.isascii() else replace(found, odd_line=given.odd_line)
+    read = java_reading(source)
+    return found if read == found.value else replace(found, java_reads=read)
+
+
+_LINES: Final = re.compile(r"\r\n|\r|\n")

@@ -1,12 +1,12 @@
 """Resolves values kept outside of a configuration: `${provider:path:key}` (KIP-297, KIP-632, KIP-887).
 
 Kafka's three providers are built in: files of properties, environment variables, directories of files. A
-placeholder of a provider that isn't configured stays as it is, as in Kafka; one whose provider has no such
-value is an error here, because the placeholder itself is never a useful value.
+placeholder whose provider is not declared stays as it is in Kafka, which then logs in with that text; here it
+is an error, as is one whose provider has no such value: the placeholder itself is never a useful value.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path, PurePath
 from typing import Final, NamedTuple
 
@@ -110,12 +110,28 @@ def _normalized(path: str) -> Path:
 
 def configured_providers(properties: Properties, environment: Mapping[str, str]) -> dict[str, Provider]:
     """The providers that `config.providers` names. Raises ConfigError for one that is not built in."""
-    names = properties.get(PREFIX, "").strip(JAVA_WHITESPACE)
     return {
-        name: _provider(name, properties, environment)
-        for name in map(str.strip, names.split(","))
-        if f"{PREFIX}.{name}.class" in properties
+        name: _maker(name, properties)(_parameters(name, properties), environment)
+        for name in declared(properties)
     }
+
+
+def declared(properties: Properties) -> list[str]:
+    """The names of the providers that have a class."""
+    names = properties.get(PREFIX, "").strip(JAVA_WHITESPACE)
+    return [name for name in map(str.strip, names.split(",")) if f"{PREFIX}.{name}.class" in properties]
+
+
+def check_placeholders(properties: Properties) -> None:
+    """Raises ConfigError for what `resolved` refuses whatever the values are; resolves nothing."""
+    known = declared(properties)
+    for name in known:
+        _maker(name, properties)
+    for key, text in properties.items():
+        if not key.startswith(PREFIX):
+            for piece in _pieces(text):
+                if isinstance(piece, _Placeholder):
+                    _check(piece, key, properties, known)
 
 
 def resolved(properties: Properties, providers: Mapping[str, Provider]) -> Properties:
@@ -155,9 +171,8 @@ def _pieces(text: str) -> Iterator[str | _Placeholder]:
 def _replacement(
     found: _Placeholder, key: str, properties: Properties, providers: Mapping[str, Provider]
 ) -> str:
-    name, path, variable, written = found
-    if name not in providers:
-        return written
+    name, path, variable, _ = found
+    _check(found, key, properties, providers)
     try:
         value = providers[name].value(path, variable)
     except ConfigError as error:
@@ -167,9 +182,20 @@ def _replacement(
     return value
 
 
-def _provider(name: str, properties: Properties, environment: Mapping[str, str]) -> Provider:
+def _check(found: _Placeholder, key: str, properties: Properties, known: Collection[str]) -> None:
+    if "${" in found.text[2:]:
+        raise properties.error(key, "placeholders can't be nested")
+    if found.name not in known:
+        needed = f"{PREFIX} must list it, and {PREFIX}.{found.name}.class be set"
+        reason = f"provider '{found.name}' is not declared: {needed}"
+        raise properties.error(key, reason)
+
+
+_Maker = Callable[[Properties, Mapping[str, str]], Provider]
+
+
+def _maker(name: str, properties: Properties) -> _Maker:
     key = f"{PREFIX}.{name}.class"
-    settings = properties.under(f"{PREFIX}.{name}.param.")
     simple_name = properties[key].strip(JAVA_WHITESPACE).rpartition(".")[2].removesuffix("ConfigProvider")
     make = _MAKERS.get(simple_name)
     if make is None:
@@ -178,7 +204,11 @@ def _provider(name: str, properties: Properties, environment: Mapping[str, str])
             "is not a supported config provider; use FileConfigProvider, EnvVarConfigProvider"
             " or DirectoryConfigProvider",
         )
-    return make(settings, environment)
+    return make
+
+
+def _parameters(name: str, properties: Properties) -> Properties:
+    return properties.under(f"{PREFIX}.{name}.param.")
 
 
 def _file(settings: Properties, _: Mapping[str, str]) -> Provider:
@@ -197,7 +227,7 @@ def _environment(settings: Properties, environment: Mapping[str, str]) -> Provid
     return EnvironmentProvider(environment, pattern)
 
 
-_MAKERS: Final[Mapping[str, Callable[[Properties, Mapping[str, str]], Provider]]] = {
+_MAKERS: Final[Mapping[str, _Maker]] = {
     "File": _file,
     "Directory": _directory,
     "EnvVar": _environment,

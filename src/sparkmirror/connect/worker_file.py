@@ -12,7 +12,9 @@ from typing import Final
 from sparkmirror.config.client_layers import worker_client
 from sparkmirror.config.client_options import ADMIN, CONSUMER, PRODUCER
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Values
-from sparkmirror.config.known_keys import REMOVED, UnknownKey, unknown_worker_keys, unread_connector_keys
+from sparkmirror.config.file_findings import connector_findings
+from sparkmirror.config.former_keys import REMOVED
+from sparkmirror.config.known_keys import unknown_worker_keys
 from sparkmirror.config.properties import Properties, Provider
 from sparkmirror.config.providers import PREFIX as PROVIDERS
 from sparkmirror.config.providers import configured_providers, resolved
@@ -26,7 +28,6 @@ from sparkmirror.domain.errors import ConfigError, InvalidConfigError
 
 _DEFAULTS: Final = {"bootstrap.servers": "localhost:9092"}
 _CLIENTS: Final = {"producer.": PRODUCER, "consumer.": CONSUMER, "admin.": ADMIN}
-_SIDES: Final = ("source.cluster.", "target.cluster.")
 _KNOWN_HERE: Final = ("spark.", "admin.listeners.https.", f"{TOKENS}ssl.", f"{PROVIDERS}.", ALLOWLIST)
 _HEADERS: Final = "header.converter"
 _STORAGE: Final = ("config", "offset", "status")
@@ -84,8 +85,7 @@ def connector_warnings(config: Mapping[str, str], worker: Properties) -> tuple[s
     """Warn of a connector's unused keys, and of keys that have another effect in Java."""
     return (
         *_converter_warnings(config, worker),
-        *_override_warnings(config),
-        *map(_unread_key, unread_connector_keys(config)),
+        *map(str, connector_findings(config)),
     )
 
 
@@ -214,26 +214,3 @@ def _converter_warnings(config: Mapping[str, str], worker: Properties) -> Iterat
                 f" {effect}. Here records are copied as they are; a Java worker does so with"
                 f" {key}={BYTE_ARRAY_CONVERTER}"
             )
-
-
-def _override_warnings(config: Mapping[str, str]) -> Iterator[str]:
-    for key in config:
-        client, override, name = key.partition(".override.")
-        if override and client in ("consumer", "admin"):
-            yield (
-                f"nothing reads {key}, as MirrorMaker makes these clients itself, in Java too. Write"
-                f" {client}.{name}, or source.{client}.{name} or target.{client}.{name} for one side"
-            )
-
-
-def _unread_key(key: UnknownKey) -> str:
-    for side in _SIDES:
-        name = key.key.removeprefix(side)
-        if name != key.key and any(name in definition.names for definition in _CLIENTS.values()):
-            clients = [client for client, definition in _CLIENTS.items() if name in definition.names]
-            instead = " or ".join(f"{side.partition('.')[0]}.{client}{name}" for client in clients)
-            return (
-                f"nothing reads {key.key}, in Java neither: below {side} only bootstrap.servers,"
-                f" security.protocol, ssl.* and sasl.* count. Write {instead}"
-            )
-    return f"nothing reads {key}"

@@ -2,7 +2,8 @@
 
 SparkmirrorError
 ├── ConfigError              a setting is missing, malformed or unsupported
-│   └── InvalidConfigError   several such settings, reported together
+│   ├── InvalidConfigError   several such settings, reported together
+│   └── InFileError          such a setting with the file that it is in
 ├── CorruptBatchError        bytes that are no valid record batch
 ├── MalformedRecordError     a key or value that is none of MM2's
 ├── ClusterStartError        a local broker did not start
@@ -42,17 +43,30 @@ class SparkmirrorError(Exception):
 class ConfigError(SparkmirrorError):
     """A setting can't be used. `str()` reads as Kafka's ConfigException does: key, value, reason.
 
-    `value` is what may be shown: None when there is none, `[hidden]` for a secret.
+    `value` is what may be shown: None when there is none, `[hidden]` for a secret. `line` is the file's.
     """
 
     restart_helps = False
 
-    def __init__(self, key: str, value: object, reason: str) -> None:
+    def __init__(self, key: str, value: object, reason: str, line: int | None = None) -> None:
         self.key = key
         self.value = value
         self.reason = reason
-        what = key if value is None else f"Invalid value {value} for configuration {key}"
+        self.line = line
+        where = key if line is None else f"{key} (line {line})"
+        what = where if value is None else f"Invalid value {value} for configuration {where}"
         super().__init__(f"{what}: {reason}")
+
+
+class InFileError(ConfigError):
+    """A setting of a file can't be used; `str()` begins with the file."""
+
+    def __init__(self, file: str, error: ConfigError) -> None:
+        super().__init__(error.key, error.value, error.reason, error.line)
+        self._text = f"{file}: {error}"
+
+    def __str__(self) -> str:
+        return self._text
 
 
 class UnfitTopicError(ConfigError):
@@ -64,7 +78,7 @@ class InvalidConfigError(ConfigError):
 
     def __init__(self, errors: Sequence[ConfigError]) -> None:
         first = errors[0]
-        super().__init__(first.key, first.value, first.reason)
+        super().__init__(first.key, first.value, first.reason, first.line)
         self.errors = tuple(errors)
 
     def __str__(self) -> str:

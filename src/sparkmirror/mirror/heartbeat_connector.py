@@ -55,10 +55,10 @@ class HeartbeatConnector:
 
     def _prepare(self) -> Iterable[Job]:
         settings = self._connector.settings
-        self._require()
-        self._topics.ensure()
         if not settings.emit:
             return ()
+        self._require()
+        self._topics.ensure()
         return (
             Job("emit heartbeat", settings.interval_s, self._emit, first_after_s=settings.interval_s),
             watching(self._watch_topic),

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.acls import PatternType
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need, Right
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
 from sparkmirror.kafka.wire import fetch, produce
-from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.storage.own_topics import OwnTopic

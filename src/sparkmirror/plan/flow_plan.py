@@ -13,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from sparkmirror.domain.acls import AclBinding
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, TopicCreation
 from sparkmirror.setup.accounts import AccountPlan
@@ -40,28 +41,6 @@ class Change:
     name: str
     text: str
     details: Mapping[str, Any]
-
-
-class Severity(StrEnum):
-    BLOCKS = "blocks"
-    """Something that is configured can't be done."""
-    WARNS = "warns"
-    """The plan can be carried out, and is perhaps not what was intended."""
-    NOTE = "note"
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """`remedy` is what to do: a command, or a setting and its value; empty where there is nothing to do."""
-
-    kind: str
-    severity: Severity
-    subject: str
-    text: str
-    remedy: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.text}" + (f": {self.remedy}" if self.remedy else "")
 
 
 @dataclass(frozen=True, slots=True)

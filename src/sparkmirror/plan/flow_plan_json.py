@@ -3,17 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.plan.flow_plan import (
-    Action,
-    Change,
-    Finding,
-    FlowPlan,
-    PlannedCopy,
-    Rate,
-    Severity,
-    Skipped,
-)
+from sparkmirror.plan.flow_plan import Action, Change, FlowPlan, PlannedCopy, Rate, Skipped
 
 
 def to_json(plan: FlowPlan) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from sparkmirror.domain.assignment import assign
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnNewerPosition
 from sparkmirror.kafka.admin.admin import Admin
@@ -17,11 +18,9 @@ from sparkmirror.plan.backlog import Backlog, backlog, measured_rate, reports, s
 from sparkmirror.plan.flow_asking import survey_flow
 from sparkmirror.plan.flow_plan import (
     Change,
-    Finding,
     FlowPlan,
     PlannedCopy,
     Rate,
-    Severity,
     Skipped,
     account_changes,
     acl_changes,
@@ -72,7 +71,9 @@ def plan_flow(settings: ConfiguredFlow, rate: Rate | None = None) -> FlowPlan:
 
 def _own_topics_beside(settings: ConfiguredFlow) -> Sequence[OwnTopic]:
     """Return the internal topics of the connectors beside the source connector."""
-    own = [heartbeats_topic(settings.flow, settings.heartbeat)]
+    own = []
+    if settings.heartbeat.settings.emit:
+        own.append(heartbeats_topic(settings.flow, settings.heartbeat))
     if settings.checkpoint is not None:
         own.append(checkpoints_topic(settings.flow, settings.checkpoint))
     return own

@@ -6,6 +6,7 @@ from typing import Final, NamedTuple
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.rights import Need
 from sparkmirror.groups.lag_group_use import CHOOSE_ANOTHER, used_by_others
@@ -14,7 +15,6 @@ from sparkmirror.kafka.admin.tried_rights import is_denied
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.groups.consumer_groups import Groups
 from sparkmirror.plan.access_findings import missing_right
-from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.settings.checkpoint import named_groups
 from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredSource

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Final
 
 from sparkmirror.domain.errors import AuthorizationError
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.quantities import some_of
 from sparkmirror.kafka.wire.error_codes import (
@@ -13,7 +14,7 @@ from sparkmirror.kafka.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
-from sparkmirror.plan.flow_plan import Finding, FlowPlan, Severity
+from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.newer_positions import newer_text
 from sparkmirror.plan.preserved_findings import preserved_topics

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from sparkmirror.domain.acls import AclOperation
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.preserving import (
     DIRECT_MARKERS_PER_S,
@@ -15,7 +16,6 @@ from sparkmirror.domain.preserving import (
     OnGap,
 )
 from sparkmirror.domain.quantities import counted
-from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.settings.source import preserves_offsets
 

@@ -5,18 +5,10 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Any, Final
 
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.quantities import as_size, as_time, counted
-from sparkmirror.plan.flow_plan import (
-    Action,
-    Change,
-    Finding,
-    FlowPlan,
-    PlannedCopy,
-    Severity,
-    Skipped,
-    by_task,
-)
+from sparkmirror.plan.flow_plan import Action, Change, FlowPlan, PlannedCopy, Skipped, by_task
 from sparkmirror.plan.flow_plan_json import to_json
 
 _SIGNS: Final = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-"}

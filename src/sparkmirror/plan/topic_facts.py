@@ -8,6 +8,7 @@ from functools import partial
 
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
@@ -16,7 +17,6 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.plan.access_findings import OLD_BROKER
 from sparkmirror.plan.backlog import stored_positions
 from sparkmirror.plan.flow_asking import survey_flow
-from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.plan_findings import findings
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
 from sparkmirror.settings.topic_selection import BlockKind, Selected, Selection, remote_topic, verdicts

@@ -7,10 +7,10 @@ from functools import partial
 from typing import Final, Protocol, TypeVar
 
 from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.findings import Severity
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.admin import Admin
-from sparkmirror.plan.flow_plan import Severity
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.policies.admin_writes import Results
 from sparkmirror.settings.configured import ConfiguredSource

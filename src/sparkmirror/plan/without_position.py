@@ -7,12 +7,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.findings import Finding
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.quantities import some_of
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, settled_offsets
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.plan.backlog import stored_positions
-from sparkmirror.plan.flow_plan import Finding
 from sparkmirror.plan.plan_findings import strangers
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.source import stops_behind_others

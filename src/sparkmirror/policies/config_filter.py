@@ -6,7 +6,7 @@ from enum import Enum
 from typing import Final, Protocol
 
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, ConfigEntry, ConfigSource
-from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.policies.java_regex import compile_names
 
 DEFAULT_CONFIG_PROPERTIES_EXCLUDE: Final = (
     "follower.replication.throttled.replicas",
@@ -51,7 +51,7 @@ class DefaultConfigPropertyFilter:
         exclude: Sequence[str] = DEFAULT_CONFIG_PROPERTIES_EXCLUDE,
         defaults_from: DefaultsFrom = DefaultsFrom.TARGET,
     ) -> None:
-        self._excluded = compile_list(exclude, "config.properties.exclude")
+        self._excluded = compile_names(exclude, "config.properties.exclude")
         self._defaults_from = defaults_from
         self._decided: dict[str, bool] = {}
         """By name: thousands of topics have the same few dozen configs."""

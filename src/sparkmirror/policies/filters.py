@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
-from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.policies.java_regex import compile_list, compile_names
 
 DEFAULT_TOPICS: Final = (".*",)
 DEFAULT_TOPICS_EXCLUDE: Final = (r"mm2.*\.internal", r".*\.replica", "__.*")
@@ -93,8 +93,8 @@ class NameLists:
         self._exclude_key = f"{key}.exclude"
         self._includes = included
         self._excludes = excluded
-        self._included = compile_list(included, self._key)
-        self._excluded = compile_list(excluded, self._exclude_key)
+        self._included = compile_names(included, self._key)
+        self._excluded = compile_names(excluded, self._exclude_key)
 
     @property
     def named(self) -> frozenset[str]:

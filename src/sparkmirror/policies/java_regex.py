@@ -19,6 +19,7 @@ from typing import Final, NoReturn
 
 import regex
 
+from sparkmirror.domain.comments import comment_in, is_part
 from sparkmirror.domain.errors import ConfigError
 
 _REPEATED_MAX: Final = 100_000
@@ -90,6 +91,14 @@ def compile_list(patterns: Sequence[str], key: str) -> JavaPattern:
     """
     joined = "|".join(patterns)
     return JavaPattern(key, joined, _compiled(joined, key) if patterns else regex.compile("(?!)"))
+
+
+def compile_names(patterns: Sequence[str], key: str) -> JavaPattern:
+    """A list that selects names. Raises also for an item with a comment behind it, which matches no name."""
+    for pattern in patterns:
+        if comment_in(pattern):
+            raise ConfigError(key, pattern, is_part(comment_in(pattern)))
+    return compile_list(patterns, key)
 
 
 def compile_capturing(pattern: str, key: str) -> "regex.Pattern[str]":

@@ -10,15 +10,18 @@ from typing import Final
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.config.connector_options import (
+    CHECKPOINT_CONNECTOR,
     MIRROR_CHECKPOINT,
     MIRROR_HEARTBEAT,
     MIRROR_SOURCE,
     OWN_CHECKPOINT,
     OWN_SOURCE,
+    SOURCE_CONNECTOR,
     SOURCE_FRAMEWORK,
     check_mirror_source,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition, Values
+from sparkmirror.config.former_keys import check_selection
 from sparkmirror.config.plugin_points import (
     CONFIG_PROPERTY_FILTER,
     GROUP_FILTER,
@@ -32,7 +35,7 @@ from sparkmirror.domain.incidents import OnLoop, Reactions
 from sparkmirror.domain.option_fields import filled
 from sparkmirror.domain.preserving import Preserving
 from sparkmirror.files import NamedFile
-from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.policies.java_regex import compile_names
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy
 from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
@@ -47,6 +50,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
     """The settings of a MirrorSourceConnector. Raises ConfigError with key, value and reason."""
     values = _parsed(connector, MIRROR_SOURCE | OWN_SOURCE)
     check_mirror_source(connector)
+    check_selection(connector, SOURCE_CONNECTOR)
     flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
     _check_names(connector, flow.source, policy)
     offset_syncs_topic = _offset_syncs_topic(values, flow, policy)
@@ -94,6 +98,7 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
     emit_interval_s = _interval_s(connector, values, "emit.checkpoints")
     if emit_interval_s is None or mirror_checkpoint_off(connector):
         return None
+    check_selection(connector, CHECKPOINT_CONNECTOR)
     flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
     others = partial(
         MirrorCheckpointSettings,
@@ -175,7 +180,7 @@ def _preserved_topics(values: Values) -> tuple[str, ...] | None:
     if not values.boolean("offsets.preserve"):
         return None
     topics = tuple(values.strings(PRESERVED_TOPICS))
-    compile_list(topics, PRESERVED_TOPICS)
+    compile_names(topics, PRESERVED_TOPICS)
     return topics
 
 

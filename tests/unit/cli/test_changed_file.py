@@ -95,9 +95,10 @@ def test_an_invalid_file_changes_nothing(
     put(path, FILE + "A->B.max.bytes.per.second = fast\n")
     assert [file.poll() for _ in range(3)] == [{}, {}, {}]
     (line,) = warnings(caplog)
+    number = FILE.count("\n") + 1
     assert line == (
         f"the file has changed and is invalid, settings stay as they are: {path}: Invalid value fast for "
-        "configuration A->B.max.bytes.per.second: Not a number of type LONG"
+        f"configuration A->B.max.bytes.per.second (line {number}): Not a number of type LONG"
     )
     put(path, FILE + LIMITED)
     file.poll()

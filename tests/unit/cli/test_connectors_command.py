@@ -78,7 +78,7 @@ def test_keys_that_nothing_reads_are_told_to_whoever_typed_them(
     assert connect.run("connectors", "put", "msc", file) == 0
     said = capsys.readouterr()
     assert said.out == "msc: created\n"
-    assert said.err == "msc: nothing reads topcis (did you mean topics?)\n"
+    assert said.err == "msc: topcis: nothing reads this key: did you mean topics?\n"
     file.write_text('{"connector.class": "a.Sink", "topcis": "orders"}')
     assert connect.run("connectors", "put", "sink", file) == 0
     assert capsys.readouterr().err == ""

@@ -58,7 +58,7 @@ def file(tmp_path: Path) -> Path:
 def test_the_resource_s_flow_would_run(file: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO):
         read = read_mirror_maker_file(file)
-        flows, spark, unknown = read.flows, read.spark, read.unknown_keys
+        flows, spark, unknown = read.flows, read.spark, read.config.unknown_keys()
     (flow,) = flows
     assert str(flow.flow) == "cluster-a->cluster-b"
     assert flow.source is not None

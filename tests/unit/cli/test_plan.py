@@ -6,12 +6,9 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli.main import main
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.plan.flow_plan import (
-    Finding,
-    FlowPlan,
-    Severity,
-)
+from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.report import Planned, flow_lines, summary
 from tests.support.flow_plans import EU, PLAN, created
 

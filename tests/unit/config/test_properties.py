@@ -28,7 +28,7 @@ def test_java_syntax(text: str, expected: dict[str, str]) -> None:
 
 
 def test_a_malformed_escape_names_the_file_and_hides_the_text() -> None:
-    with pytest.raises(ConfigError, match=r"mm2\.properties: Malformed") as caught:
+    with pytest.raises(ConfigError, match=r"mm2\.properties \(line 1\): Malformed") as caught:
         parse_properties(r"a.password=\u12zz", "mm2.properties")
     assert "12zz" not in str(caught.value)
 

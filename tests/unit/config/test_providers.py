@@ -67,13 +67,30 @@ def test_allowed_variables() -> None:
         resolve("${env:HOME}", settings, {"HOME": "/root"})
 
 
-@pytest.mark.parametrize("text", ["${other:a:b}", "${nocolon}", "$ {file:a:b}", "plain", "${}"])
-def test_foreign_placeholders_are_kept(text: str) -> None:
+@pytest.mark.parametrize("text", ["${nocolon}", "$ {file:a:b}", "plain", "${}"])
+def test_what_is_no_placeholder_is_kept(text: str) -> None:
     assert resolve(text, providers("file", "File")) == text
 
 
-def test_a_provider_without_class_is_ignored() -> None:
-    assert resolve("${file:a:b}", {"config.providers": "file"}) == "${file:a:b}"
+@pytest.mark.parametrize(
+    ("text", "declared"),
+    [
+        ("${other:a:b}", providers("file", "File")),
+        ("before ${file:a:b} behind", {"config.providers": "file"}),
+        ("${file:a:b}", {"config.providers.file.class": "FileConfigProvider"}),
+        ("${file:a:b}", {}),
+    ],
+)
+def test_a_placeholder_whose_provider_is_not_declared_is_refused(text: str, declared: dict[str, str]) -> None:
+    with pytest.raises(
+        ConfigError, match=r"provider '(other|file)' is not declared: config\.providers must list it"
+    ):
+        resolve(text, declared)
+
+
+def test_nested_placeholders_are_refused() -> None:
+    with pytest.raises(ConfigError, match="placeholders can't be nested"):
+        resolve("${env:${env:HOST}}", providers("env", "EnvVar"), {"HOST": "h"})
 
 
 def test_an_unsupported_provider_is_refused() -> None:
@@ -181,7 +198,6 @@ def test_a_text_of_opening_placeholders_takes_linear_time(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("${other:${env:HOST}", "${other:${env:HOST}"),
         ("${nocolon}${env:HOST}", "${nocolon}h"),
         ("a}b${env:HOST}c${env:HOST", "a}bhc${env:HOST"),
         ("$${env:HOST}}", "$h}"),

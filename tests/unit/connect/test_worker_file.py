@@ -253,14 +253,17 @@ def test_connectors_with_an_inherited_converter_get_a_warning() -> None:
 @pytest.mark.parametrize(
     ("key", "warning"),
     [
-        ("topics.blacklist", "nothing reads topics.blacklist (called topics.exclude since Kafka 2.7"),
-        ("clusters", "nothing reads clusters"),
-        ("source.cluster.max.poll.records", "Write source.consumer.max.poll.records"),
-        ("target.cluster.batch.size", "Write target.producer.batch.size"),
-        ("target.cluster.retries", "Write target.producer.retries or target.admin.retries"),
-        ("consumer.override.fetch.min.bytes", "Write consumer.fetch.min.bytes"),
+        (
+            "topics.blacklist",
+            "topics.blacklist: nothing reads this key: called topics.exclude since Kafka 2.7",
+        ),
+        ("clusters", "clusters: nothing reads this key"),
+        ("source.cluster.max.poll.records", "write source.consumer.max.poll.records"),
+        ("target.cluster.batch.size", "write target.producer.batch.size"),
+        ("target.cluster.retries", "write target.producer.retries or target.admin.retries"),
+        ("consumer.override.fetch.min.bytes", "write consumer.fetch.min.bytes"),
         ("admin.override.retries", "or source.admin.retries or target.admin.retries"),
-        ("source.cluster.no.such.thing", "nothing reads source.cluster.no.such.thing"),
+        ("source.cluster.no.such.thing", "source.cluster.no.such.thing: nothing reads this key"),
     ],
 )
 def test_unread_keys_of_connectors_get_a_warning(key: str, warning: str) -> None:

@@ -6,16 +6,15 @@ import pytest
 
 from sparkmirror.domain.accounts import QuotaChange, QuotaEntity, ScramCredential, ScramMechanism
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, TopicCreation
 from sparkmirror.plan.flow_plan import (
     Action,
     Change,
-    Finding,
     FlowPlan,
     PlannedCopy,
     Rate,
-    Severity,
     Skipped,
     account_changes,
     acl_changes,

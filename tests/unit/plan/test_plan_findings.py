@@ -6,11 +6,12 @@ import pytest
 
 from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey, SurveyedBroker
-from sparkmirror.plan.flow_plan import Finding, FlowPlan, PlannedCopy, Severity
+from sparkmirror.plan.flow_plan import FlowPlan, PlannedCopy
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.plan.plan_findings import findings, findings_between, joined
 from sparkmirror.policies.filters import DefaultTopicFilter

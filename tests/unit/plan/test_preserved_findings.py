@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.preserving import OnGap, OnMismatch, Preserving
-from sparkmirror.plan.flow_plan import Finding, Severity
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.settings.source import MirrorSourceSettings

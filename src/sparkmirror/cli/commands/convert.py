@@ -12,7 +12,6 @@ from sparkmirror.config.conversion import forms
 from sparkmirror.config.conversion.forms import File, Form
 from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.conversion.strimzi_clusters import MOUNTED_SECRETS
-from sparkmirror.config.properties import read_text
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 
 _READABLE_BY_OWNER: Final = 0o600
@@ -72,17 +71,20 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(arguments: argparse.Namespace) -> int:
     remarks, form = Remarks(), Form(arguments.to)
     try:
-        given = [File(str(file), read_text(file)) for file in arguments.files]
+        given = [forms.read_file(file) for file in arguments.files]
         mirrors = forms.read(given, remarks, arguments.secrets)
         files = forms.written(mirrors, form, remarks)
         _write(files, form, arguments)
     except (SparkmirrorError, OSError) as error:
-        sys.stderr.write(f"sparkmirror: {error}\n")
+        _say(error)
         return CANNOT_TELL
-    found = list(remarks)
-    for remark in found:
-        sys.stderr.write(f"sparkmirror: {remark}\n")
-    return NOT_FINE if any(remark.left_out for remark in found) else FINE
+    _say(*remarks)
+    return NOT_FINE if any(remark.left_out for remark in remarks) else FINE
+
+
+def _say(*sentences: object) -> None:
+    for sentence in sentences:
+        sys.stderr.write(f"sparkmirror: {sentence}\n")
 
 
 def _write(files: Sequence[File], form: Form, arguments: argparse.Namespace) -> None:

@@ -12,12 +12,13 @@ from sparkmirror.cli.http_server import address, serve_metrics, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
+from sparkmirror.config.file_findings import file_findings
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.findings import Severity
 from sparkmirror.domain.ids import Alias
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.mirror.dedicated import MirrorMaker
-from sparkmirror.plan.file_findings import file_findings
 from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.spark.log_files import spark_log_file
 
@@ -114,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         _log.error("--accept-cluster: no flow has the cluster %s", ", ".join(sorted(unknown)))
         return _FAILED
     for finding in file_findings(read.config):
-        _log.warning("%s", finding)
+        _log.log(logging.INFO if finding.severity is Severity.NOTE else logging.WARNING, "%s", finding)
     if arguments.master:
         read.spark["spark.master"] = arguments.master
     require_java()

@@ -4,12 +4,12 @@ A file holds the bare settings, as for `PUT /connectors/NAME/config`, or `{"name
 `POST /connectors`, or an array of the latter. `worker_of` reads the worker's own properties file.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.config.client_options import SHARED_NAMES
+from sparkmirror.config.connector_texts import WrittenConnector, written_connectors
 from sparkmirror.config.conversion.model import (
     CLIENTS,
     CONVERTERS,
@@ -20,10 +20,11 @@ from sparkmirror.config.conversion.model import (
     Mirrors,
     Remarks,
     connector,
-    renamed,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
-from sparkmirror.config.known_keys import unknown_worker_keys, unread_connector_keys
+from sparkmirror.config.file_findings import connector_findings, text_findings
+from sparkmirror.config.file_kinds import CLASS
+from sparkmirror.config.known_keys import unknown_worker_keys
 from sparkmirror.config.mirror_maker import BYTE_ARRAY_CONVERTER, worker_defaults
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
@@ -50,16 +51,11 @@ class JsonConnector(NamedTuple):
 
 def parse_connectors(text: str, file: str, remarks: Remarks) -> list[JsonConnector]:
     """The mirror connectors of one file. Raises ConfigError naming the file, and the line if it's no JSON."""
-    try:
-        content = json.loads(text, object_pairs_hook=lambda pairs: _object(pairs, file))
-    except json.JSONDecodeError as error:
-        raise ConfigError(file, None, f"is no JSON: {error.msg}, line {error.lineno}") from error
-    except RecursionError as error:
-        raise ConfigError(file, None, "is nested too deeply") from error
-    found = (
-        _connector(item, file, remarks) for item in (content if isinstance(content, list) else [content])
-    )
-    return [one for one in found if one is not None]
+    return [
+        one
+        for given in written_connectors(text, file)
+        if (one := mirror_connector(given, file, remarks)) is not None
+    ]
 
 
 def flows_of(connectors: Sequence[JsonConnector], worker: Properties, remarks: Remarks) -> Mirrors:
@@ -99,27 +95,22 @@ def conventional_names(flow: Flow) -> tuple[str, str, str]:
     return kind.simple_name, f"mm2-{kind.short}-{flow.source}", f"mm2-{kind.short}-{'-'.join(flow)}"
 
 
-def _object(pairs: Sequence[tuple[str, object]], file: str) -> dict[str, object]:
-    for key, times in Counter(key for key, _ in pairs).items():
-        if times > 1:
-            raise ConfigError(file, None, f"has {key} twice")
-    return dict(pairs)
-
-
-def _connector(item: object, file: str, remarks: Remarks) -> JsonConnector | None:
-    if not isinstance(item, dict):
-        raise ConfigError(file, None, "holds no connector: an object of settings is expected")
-    name, settings = _settings(item, file)
-    settings = renamed(settings, remarks)
-    given = settings.get("connector.class", "").strip(JAVA_WHITESPACE)
-    if not given:
+def mirror_connector(given: WrittenConnector, file: str, remarks: Remarks) -> JsonConnector | None:
+    """One connector of MirrorMaker; None for another, or one that is turned off, with a remark."""
+    name, settings = given.name, given.settings
+    if given.beside is not None and name is None:
+        raise ConfigError(file, None, "has a config and no name beside it")
+    for remark in given.remarks:
+        remarks.note(f"{file}: {remark}")
+    named = settings.get(CLASS, "")
+    if not named.strip(JAVA_WHITESPACE):
         raise ConfigError(file, None, "has no connector.class, so it's no connector")
-    kind = _CLASSES.get(given)
+    kind = _CLASSES.get(named)
     if kind is None:
-        remarks.leave_out(f"{file}: {given} is none of MirrorMaker's three connectors")
+        remarks.leave_out(f"{file}: {named} is none of MirrorMaker's three connectors")
         return None
-    for key in unread_connector_keys(settings):
-        remarks.note(f"{file}: nothing reads {key}")
+    for finding in (*connector_findings(settings), *text_findings(settings)):
+        remarks.note(f"{file}: {finding}")
     source = settings.get("source.cluster.alias", "").strip(JAVA_WHITESPACE)
     target = settings.get("target.cluster.alias", "target").strip(JAVA_WHITESPACE)
     if not source or not target:
@@ -129,35 +120,6 @@ def _connector(item: object, file: str, remarks: Remarks) -> JsonConnector | Non
         remarks.note(f"{file}: is turned off, so {flow} has no {kind.simple_name}")
         return None
     return JsonConnector(file, kind, flow, name, settings)
-
-
-def _settings(item: Mapping[str, object], file: str) -> tuple[str | None, Properties]:
-    wrapped = item.get("config")
-    if not isinstance(wrapped, dict):
-        settings = Properties(dict(_texts(item, file)))
-        return settings.get("name"), settings
-    settings = Properties(dict(_texts(wrapped, file)))
-    name = item.get("name")
-    if not isinstance(name, str):
-        raise ConfigError(file, None, "has a config and no name beside it")
-    if settings.get("name", name) != name:
-        raise ConfigError(file, None, f"has two names, {name} and {settings['name']}")
-    return name, settings
-
-
-def _texts(settings: Mapping[str, object], file: str) -> Iterator[tuple[str, str]]:
-    for key, value in settings.items():
-        match value:
-            case str():
-                yield key, value
-            case bool() | int() | float():
-                yield key, json.dumps(value)
-            case None:
-                raise ConfigError(
-                    key, None, f"Null value can not be supplied as the configuration value ({file})"
-                )
-            case _:
-                raise ConfigError(key, None, f"is an object or an array; Connect takes texts ({file})")
 
 
 def _runs(kind: Kind, settings: Properties) -> bool:
@@ -195,11 +157,6 @@ def _remark_on_worker(flow: MirroredFlow, remarks: Remarks) -> None:
             f"{flow.flow} has its positions in {flow.worker[OFFSETS_TOPIC]}, as connector {flow.name}; under"
             " another name, or in a worker with another offset.storage.topic, it starts without positions"
         )
-
-
-def is_worker(properties: Properties) -> bool:
-    """Whether these are a worker's: mm2.properties have `clusters`."""
-    return "clusters" not in properties and {"group.id", "offset.storage.topic"} <= properties.keys()
 
 
 def worker_of(

@@ -7,7 +7,7 @@ from typing import Final
 import javaproperties
 
 from sparkmirror.config.client_options import SHARED_NAMES
-from sparkmirror.config.connector_options import CONNECTORS
+from sparkmirror.config.connector_options import CONNECTORS, MIRROR_PACKAGE
 from sparkmirror.config.conversion.connector_json import conventional_names
 from sparkmirror.config.conversion.model import (
     CLIENTS,
@@ -20,13 +20,15 @@ from sparkmirror.config.conversion.model import (
     Remarks,
     connector,
     reads,
-    renamed,
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.file_findings import file_findings
+from sparkmirror.config.known_keys import CLUSTER
 from sparkmirror.config.mirror_maker import (
     SPARK_PREFIX,
     WORKER_PREFIXES,
     MirrorMakerConfig,
+    keeps_names_by_empty_alias,
     worker_defaults,
 )
 from sparkmirror.config.properties import HIDDEN, Properties, is_sensitive
@@ -43,13 +45,13 @@ _ANY_TASKS: Final = (Kind.HEARTBEAT,)
 
 
 def mirrors_of(properties: Properties, remarks: Remarks) -> Mirrors:
-    """The flows that would run. Raises ConfigError for what makes the file as a whole unusable."""
-    properties = renamed(properties, remarks)
+    """The flows that would run. Raises ConfigError for what `run` refuses, but for values of placeholders."""
     providers = properties.starting(PROVIDERS)
-    # Without its providers it resolves nothing: secrets need not be here, and are not written out.
-    config = MirrorMakerConfig(properties.where(lambda key: not key.startswith(PROVIDERS)), {})
-    for key in config.unknown_keys():
-        remarks.note(f"nothing reads {key}")
+    config = MirrorMakerConfig(properties, {}, resolves=False)
+    for finding in file_findings(config):
+        remarks.note(str(finding))
+    for flow in config.running():
+        config.check_servers(flow)
     flows = tuple(_flow(config, properties, flow, remarks) for flow in config.running())
     spark = () if "spark" in config.clusters else (SPARK_PREFIX,)
     process = properties.only(_OWN) | properties.starting("listeners.https.", *spark)
@@ -115,17 +117,31 @@ def _flow(config: MirrorMakerConfig, given: Properties, flow: Flow, remarks: Rem
     connectors = {}
     for kind in Kind:
         stated = config.connector_properties(flow, kind.connector_class)
+        if keeps_names_by_empty_alias(stated):
+            stated = _with_identity(stated, flow, remarks)
         for alias, key in zip(flow, ("source.cluster.alias", "target.cluster.alias"), strict=True):
-            if stated[key] != alias:
-                remarks.leave_out(f"{stated.origin(key)}: {stated[key]}; the connectors have {alias}")
+            if stated[key] != alias and stated[key]:
+                remarks.leave_out(f"{stated.origin(key)} = '{stated[key]}': the connectors have {alias}")
         if _runs(kind, stated):
             connectors[kind] = connector(kind, producer | stated, worker)
     name = config.connector_properties(flow, Kind.SOURCE.connector_class)["name"].strip(JAVA_WHITESPACE)
     return MirroredFlow(flow, connectors, worker, name)
 
 
+def _with_identity(stated: Properties, flow: Flow, remarks: Remarks) -> Properties:
+    """The policy that keeps names in a form whose aliases can't be empty."""
+    remarks.note(
+        f"{flow}: topics keep their names by an empty source.cluster.alias and an empty separator; "
+        "IdentityReplicationPolicy keeps them in what is written"
+    )
+    kept = stated.where(lambda key: key != "replication.policy.separator")
+    return kept | Properties({"replication.policy.class": f"{MIRROR_PACKAGE}IdentityReplicationPolicy"})
+
+
 def _worker(flow: Flow, cluster: Properties, given: Properties) -> Properties:
-    stated = cluster.where(lambda key: key not in SHARED_NAMES and not _is_client_s(key))
+    stated = cluster.where(
+        lambda key: key not in SHARED_NAMES and not _is_client_s(key) and CLUSTER.knows(key)
+    )
     top = given.starting(*WORKER_PREFIXES)
     top = top.where(lambda key: not key.startswith("replication.policy") and not _is_connector_s(key))
     defaults = {

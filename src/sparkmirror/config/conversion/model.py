@@ -4,10 +4,10 @@ The connectors' settings are named as Connect's REST API takes them, the greates
 Placeholders stay placeholders: nothing here resolves one.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Final
+from typing import Any, Final
 
 from sparkmirror.config.client_options import SECURITY, SHARED_NAMES
 from sparkmirror.config.connector_options import (
@@ -22,8 +22,10 @@ from sparkmirror.config.connector_options import (
     SOURCE_FRAMEWORK,
     USE_DEFAULTS_FROM,
 )
-from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.definitions import JAVA_WHITESPACE, Definition
+from sparkmirror.config.former_keys import FORMER_LISTS, check_selection
 from sparkmirror.config.mirror_maker import BYTE_ARRAY_CONVERTER
+from sparkmirror.config.plugin_points import CONFIG_PROPERTY_FILTER, GROUP_FILTER, TOPIC_FILTER, PluginPoint
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.worker_options import WORKER
 from sparkmirror.domain.ids import Flow
@@ -59,6 +61,16 @@ _NAMES: Final = {
     | OWN_CHECKPOINT.names
     | {"topics", "topics.exclude", "emit.offset-syncs.enabled"},
 }
+_OPTIONS: Final = {
+    Kind.SOURCE: MIRROR_SOURCE | OWN_SOURCE,
+    Kind.HEARTBEAT: MIRROR_HEARTBEAT,
+    Kind.CHECKPOINT: MIRROR_CHECKPOINT | OWN_CHECKPOINT,
+}
+_POINTS_OF: Final[Mapping[Kind, Sequence[PluginPoint[Any]]]] = {
+    Kind.SOURCE: (TOPIC_FILTER, CONFIG_PROPERTY_FILTER),
+    Kind.HEARTBEAT: (),
+    Kind.CHECKPOINT: (TOPIC_FILTER, GROUP_FILTER),
+}
 _ALL_NAMES: Final = frozenset().union(*_NAMES.values())
 _STRUCTURE: Final = frozenset(
     {
@@ -73,13 +85,6 @@ _STRUCTURE: Final = frozenset(
     }
 )
 """The keys that the structure of the model replaces."""
-
-_RENAMED: Final = {
-    "topics.blacklist": "topics.exclude",
-    "groups.blacklist": "groups.exclude",
-    "config.properties.blacklist": "config.properties.exclude",
-}
-"""The options that MM2 accepted under both names from 2.7 to 3.9 (KIP-629)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +119,7 @@ class Remark:
 
     text: str
     left_out: bool = False
+    warns: bool = False
 
     def __str__(self) -> str:
         return f"left out: {self.text}" if self.left_out else self.text
@@ -133,6 +139,9 @@ class Remarks:
     def note(self, text: str) -> None:
         self._remarks[Remark(text)] = None
 
+    def warn(self, text: str) -> None:
+        self._remarks[Remark(text, warns=True)] = None
+
     def leave_out(self, text: str) -> None:
         self._remarks[Remark(text, left_out=True)] = None
 
@@ -142,29 +151,13 @@ def reads(kind: Kind, key: str) -> bool:
     return key in _NAMES[kind] or key in SOURCE_FRAMEWORK.names or key not in _ALL_NAMES
 
 
-def renamed(properties: Properties, remarks: Remarks) -> Properties:
-    """Rename former keys to the names that MM2 has today."""
-    successors = {
-        key: key.removesuffix(old) + new
-        for key in properties
-        for old, new in _RENAMED.items()
-        if key == old or key.endswith(f".{old}")
-    }
-    for key, new in successors.items():
-        if new in properties:
-            remarks.note(f"{key} has no effect beside {new}")
-        else:
-            remarks.note(f"{key} is called {new} since Kafka 2.7")
-    moved = Properties({new: properties[key] for key, new in successors.items()})
-    return moved | properties.where(lambda key: key not in successors)
-
-
 def connector(kind: Kind, properties: Properties, worker: Properties) -> Properties:
     """A connector's settings in the model's canonical form.
 
     Keys that nothing reads are dropped, and duplicates: a client's setting that its cluster has, or a
-    converter that the worker has.
+    converter that the worker has. Raises ConfigError for values that no mirror would start with.
     """
+    check_values(kind, properties)
     for client in CLIENTS:
         shared = properties.under(f"{client}.").only(SHARED_NAMES)
         for side in SIDES:
@@ -172,8 +165,26 @@ def connector(kind: Kind, properties: Properties, worker: Properties) -> Propert
     return properties.where(lambda key: _is_kept(kind, key, properties, worker))
 
 
+def check_values(kind: Kind, properties: Properties) -> None:
+    """Raises ConfigError for what a connector refuses. A placeholder may stand for a good value."""
+    check_selection(properties, kind.connector_class)
+    given = properties.where(lambda key: "${" not in properties[key])
+    for option in _OPTIONS[kind]:
+        if option.name in given:
+            Definition((option,)).parse(given)
+    for point in _POINTS_OF[kind]:
+        if point.name_in(given) in point.ours:
+            point.make(given)
+
+
 def _is_kept(kind: Kind, key: str, properties: Properties, worker: Properties) -> bool:
-    if key in _STRUCTURE or key in SECURITY.names or key.startswith(PROVIDERS) or not reads(kind, key):
+    if (
+        key in _STRUCTURE
+        or key in FORMER_LISTS
+        or key in SECURITY.names
+        or key.startswith(PROVIDERS)
+        or not reads(kind, key)
+    ):
         return False
     if key in CONVERTERS:
         return properties[key].strip(JAVA_WHITESPACE) != worker.get(key, BYTE_ARRAY_CONVERTER)

@@ -17,7 +17,6 @@ from sparkmirror.config.conversion.model import (
     Mirrors,
     Remarks,
     connector,
-    renamed,
 )
 from sparkmirror.config.conversion.strimzi_clusters import (
     ClusterReader,
@@ -25,7 +24,8 @@ from sparkmirror.config.conversion.strimzi_clusters import (
     secret_providers,
 )
 from sparkmirror.config.conversion.yaml_section import Section, documents
-from sparkmirror.config.known_keys import unread_connector_keys
+from sparkmirror.config.file_findings import connector_findings
+from sparkmirror.config.file_kinds import no_resource
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
@@ -71,17 +71,16 @@ def is_resource(text: str) -> bool:
 def parse_resources(text: str, file: str, secrets: str, remarks: Remarks) -> Mirrors:
     """The flows of every such resource in a file. `secrets` is the folder in which secrets are mounted.
 
-    Raises ConfigError naming the file and the path for what is missing or malformed.
+    Raises ConfigError naming the path of what is missing or malformed.
     """
-    found = [one for document in documents(text, file) for one in _resources_in(document)]
+    content = documents(text, file)
+    found = [one for document in content for one in _resources_in(document)]
     if not found:
-        raise ConfigError(file, None, f"holds no resource with kind: {KIND} and its spec")
+        kinds = (str(document.get("kind", "")) for document in content if isinstance(document, dict))
+        raise ConfigError(file, None, no_resource(kinds, KIND))
     flows: list[MirroredFlow] = []
     for resource in found:
-        try:
-            flows += _Resource(Section(resource, ""), secrets, remarks).flows()
-        except ConfigError as error:
-            raise ConfigError(f"{file}: {error.key}", error.value, error.reason) from error
+        flows += _Resource(Section(resource, ""), secrets, remarks).flows()
     return Mirrors(tuple(flows))
 
 
@@ -112,7 +111,7 @@ class _Resource:
     def flows(self) -> list[MirroredFlow]:
         version = self._resource.needed("apiVersion")
         if not version.startswith(_API):
-            raise ConfigError("apiVersion", version, f"is none of {_API}")
+            self._remarks.note(f"apiVersion {version} is read as {_API}{version.rpartition('/')[2]}")
         clusters = {one.alias: one for one in map(self._cluster, self._spec.sections("clusters"))}
         target = self._target(clusters)
         worker = self._worker(target)
@@ -163,7 +162,9 @@ class _Resource:
         source = self._source(mirror, clusters)
         named = mirror.text("targetCluster")
         if named not in (None, target.alias):
-            raise ConfigError(f"{mirror.path}.targetCluster", named, f"is not the target, {target.alias}")
+            where = "spec.target" if "target" in self._spec else "spec.connectCluster"
+            reason = f"is not {target.alias}, which {where} says is the target of all mirrors of a resource"
+            raise ConfigError(f"{mirror.path}.targetCluster", named, reason)
         if refers_to_secrets(source.clients) and not refers_to_secrets(target.clients):
             worker |= Properties(secret_providers(worker.get(PROVIDERS)))
         for key in source.section.settings("config"):
@@ -195,13 +196,13 @@ class _Resource:
         if field not in mirror:
             return None
         section = mirror.needed_section(field)
-        config = renamed(section.settings("config"), self._remarks)
+        config = section.settings("config")
         for key in _CONNECTOR_FORBIDDEN:
             if key in config:
                 self._remarks.note(f"{section.path}.config.{key}: the operator ignores it")
         config = config.where(lambda key: key not in _CONNECTOR_FORBIDDEN)
-        for unknown in unread_connector_keys(config):
-            self._remarks.note(f"{section.path}.config: nothing reads {unknown}")
+        for finding in connector_findings(config):
+            self._remarks.note(f"{section.path}.config: {finding}")
         fields = {"tasks.max": section.text("tasksMax"), "connector.plugin.version": section.text("version")}
         if "autoRestart" in section:
             section.ignore("autoRestart")

@@ -119,9 +119,9 @@ def _mapping(loader: _Loader, node: yaml.MappingNode) -> dict[Hashable, object]:
         if key.value == "<<":
             continue
         if not isinstance(key, yaml.ScalarNode) or key.value in seen:
-            raise yaml.constructor.ConstructorError(
-                None, None, "a key is there twice or is no text", key.start_mark
-            )
+            is_text = isinstance(key, yaml.ScalarNode)
+            problem = f"the key {key.value} is there twice" if is_text else "a key is no text"
+            raise yaml.constructor.ConstructorError(None, None, problem, key.start_mark)
         seen.add(key.value)
     loader.flatten_mapping(node)
     return {key.value: loader.construct_object(value, deep=True) for key, value in node.value}

@@ -4,14 +4,14 @@ Clients send numbers and booleans where a config has strings: each becomes its o
 fields and values of other types are refused (400).
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple
 
 from starlette.requests import Request
 
+from sparkmirror.config.connector_texts import NULL, json_value
 from sparkmirror.connect.rest.authentication import login_of
 from sparkmirror.connect.rest.responses import bad_request
 from sparkmirror.domain.connect import ConnectError, ConnectorOffset, TargetState
@@ -25,7 +25,6 @@ VALUES_MAX: Final = 50_000
 """More than in 6,000 offsets. Other threads wait while a body is decoded."""
 
 _STATES: Final = {state.name: state for state in TargetState}
-_NULL_VALUE: Final = "Null value can not be supplied as the configuration value."
 _INVALID: Final = (
     "Connector configuration is invalid and contains the following {count} error(s):\n{errors}\n"
     "You can also find the above list of errors at the endpoint "
@@ -54,7 +53,7 @@ async def read_body(request: Request) -> bytes:
 
 
 def create_request(body: bytes) -> CreateRequest:
-    fields = _object(_parsed(body, parse_int=str, parse_float=str), "The body")
+    fields = _object(_parsed(body), "The body")
     _require_known(fields, ("name", "config", "initial_state"))
     name = _text(fields["name"], "name").strip() if fields.get("name") is not None else ""
     if "/" in name:
@@ -74,7 +73,9 @@ def named_config(name: str, config: Mapping[str, str | None]) -> dict[str, str]:
     require_same_name(name, config)
     without = [key for key, value in config.items() if value is None and key != "name"]
     if without:
-        raise bad_request(_INVALID.format(count=len(without), errors="\n".join([_NULL_VALUE] * len(without))))
+        raise bad_request(
+            _INVALID.format(count=len(without), errors="\n".join(f"{NULL}. ({key})" for key in without))
+        )
     return {**{key: value for key, value in config.items() if value is not None}, "name": name}
 
 
@@ -89,12 +90,12 @@ def require_same_name(name: str, config: Mapping[str, str | None]) -> None:
 
 def config_changes(body: bytes) -> dict[str, str | None]:
     """Parse a map of strings and nulls."""
-    return _texts(_parsed(body, parse_int=str, parse_float=str), "The body")
+    return _texts(_parsed(body), "The body")
 
 
 def offsets_to_alter(body: bytes) -> Sequence[ConnectorOffset]:
     """Parse the body of `PATCH /connectors/{name}/offsets`."""
-    fields = _object(_parsed(body, parse_float=_finite), "The body")
+    fields = _object(_parsed(body, parse_int=int, parse_float=_finite), "The body")
     _require_known(fields, ("offsets",))
     listed = fields.get("offsets")
     if not listed:
@@ -131,7 +132,7 @@ def _parsed(body: bytes, **numbers: Any) -> object:
     try:
         text = body.decode()
         _require_few_values(text)
-        return json.loads(text, parse_constant=_refuse_constant, **numbers)
+        return json_value(text, **numbers)
     except RecursionError:
         raise bad_request("The body is not valid JSON: it is nested too deeply") from None
     except ValueError as error:
@@ -143,10 +144,6 @@ def _require_few_values(text: str) -> None:
     outside_strings = "".join(text.replace("\\\\", "").replace('\\"', "").split('"')[::2])
     if sum(map(outside_strings.count, ",[{")) > VALUES_MAX:
         raise ValueError(f"it has more than {VALUES_MAX} values")
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no value of JSON")
 
 
 def _finite(text: str) -> float:

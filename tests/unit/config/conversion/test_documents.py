@@ -22,8 +22,9 @@ WORKER_FILE: Final = "connect-distributed.properties"
 POLICIES: Final = (
     "source-0->target-0: replication.policy.class is"
     " org.apache.kafka.connect.mirror.IdentityReplicationPolicy for its MirrorSourceConnector and"
-    " org.apache.kafka.connect.mirror.DefaultReplicationPolicy for its"
-    " MirrorCheckpointConnector, so checkpoints are of topics that no flow writes; both need one"
+    " org.apache.kafka.connect.mirror.DefaultReplicationPolicy for its MirrorCheckpointConnector:"
+    " where each has its own, groups get no offsets: the copy of orders is orders, and they are translated"
+    " to source-0.orders. An mm2.properties, and run, take the source connector's for both"
 )
 WITHOUT_POSITIONS: Final = (
     "source-0->target-0 starts without positions unless target-0.offset.storage.topic is the topic in which"
@@ -34,8 +35,12 @@ WITHOUT_POSITIONS: Final = (
 
 def converted(*names: str) -> tuple[Properties, list[str]]:
     """The properties, and all that is said of them."""
+    return in_properties([File(name, read_text(DATA / name)) for name in names])
+
+
+def in_properties(files: list[File]) -> tuple[Properties, list[str]]:
     remarks = Remarks()
-    mirrors = read([File(name, read_text(DATA / name)) for name in names], remarks)
+    mirrors = read(files, remarks)
     (file,) = written(mirrors, Form.PROPERTIES, remarks)
     return parse_properties(file.text, file.name), [str(remark) for remark in remarks]
 
@@ -81,7 +86,11 @@ def test_with_their_worker_they_continue_where_they_were() -> None:
 
 
 def test_a_connector_to_be_completed() -> None:
-    properties, said = converted("mm2-msc-custom-policy.json")
+    name = "mm2-msc-custom-policy.json"
+    with pytest.raises(ConfigError, match=r"^topics\.blacklist: is called topics\.exclude since Kafka 2\.7"):
+        converted(name)
+    text = read_text(DATA / name).replace("topics.blacklist", "topics.exclude")
+    properties, said = in_properties([File(name, text)])
     assert properties.under("msksource->mskdest.") == {
         "enabled": "true",
         "emit.checkpoints.enabled": "false",
@@ -92,12 +101,15 @@ def test_a_connector_to_be_completed() -> None:
         "tasks.max": "4",
     }
     assert properties["msksource.sasl.mechanism"] == "AWS_MSK_IAM"
-    unread = "mm2-msc-custom-policy.json: nothing reads"
-    meant = "source.consumer.max.poll.records"
-    assert said[:4] == [
-        "topics.blacklist is called topics.exclude since Kafka 2.7",
-        f"{unread} clusters",
-        f"{unread} source.cluster.max.poll.records (did you mean {meant}?)",
+    unread = "nothing reads this key"
+    of_the_cluster = (
+        f"{name}: source.cluster.max.poll.records: {unread}, in Java neither: below source.cluster. only "
+        "bootstrap.servers, security.protocol, ssl.* and sasl.* count: "
+        "write source.consumer.max.poll.records"
+    )
+    assert said[:3] == [
+        f"{name}: clusters: {unread}",
+        of_the_cluster,
         "msksource has no bootstrap.servers yet",
     ]
     with pytest.raises(ConfigError, match=r"^msksource\.bootstrap\.servers: is missing"):
@@ -129,7 +141,7 @@ def test_properties_of_clients_are_known_to_the_last_key(name: str) -> None:
     properties = read_properties(DATA / name)
     assert ADMIN.unknown(properties) == ()
     assert ADMIN.parse(properties).string("security.protocol") in ("SSL", "SASL_SSL")
-    with pytest.raises(ConfigError, match='Missing required configuration "clusters"'):
+    with pytest.raises(ConfigError, match="clusters: is missing: this file holds the settings of one client"):
         converted(name)
 
 

@@ -6,6 +6,7 @@ from sparkmirror.config.conversion.mirror_maker_properties import (
     properties_text,
 )
 from sparkmirror.config.conversion.model import Kind, MirroredFlow, Mirrors, Remarks
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties, parse_properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
@@ -18,6 +19,9 @@ TWO = {
     "A->B.enabled": "true",
     "emit.heartbeats.enabled": "false",
 }
+
+
+ENVIRONMENT = {"config.providers": "env", "config.providers.env.class": "EnvVarConfigProvider"}
 
 
 def mirrors(**more: str) -> tuple[Mirrors, list[str]]:
@@ -45,39 +49,53 @@ def test_nothing_is_resolved_and_no_secret_need_be_here() -> None:
     found, said = mirrors(
         **{
             "config.providers": "file",
-            "config.providers.file.class": "org.example.UnknownConfigProvider",
+            "config.providers.file.class": "org.example.FileConfigProvider",
             "A.sasl.jaas.config": "${file:/nowhere:jaas}",
         }
     )
     (flow,) = found.flows
     assert flow.cluster("source")["sasl.jaas.config"] == "${file:/nowhere:jaas}"
-    assert flow.worker["config.providers.file.class"] == "org.example.UnknownConfigProvider"
+    assert flow.worker["config.providers.file.class"] == "org.example.FileConfigProvider"
     assert said == []
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (
+            {"A.sasl.jaas.config": "${file:/x:jaas}"},
+            "provider 'file' is not declared: config.providers must list it",
+        ),
+        (
+            {
+                "config.providers": "secrets",
+                "config.providers.secrets.class": "org.example.VaultConfigProvider",
+            },
+            "value org.example.VaultConfigProvider for configuration config.providers.secrets.class: is not",
+        ),
+    ],
+)
+def test_what_no_provider_resolves_is_refused_as_run_does(given: dict[str, str], reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        mirrors(**given)
+    assert reason in str(caught.value)
+    with pytest.raises(ConfigError) as caught:
+        MirrorMakerConfig(Properties(TWO | given), {}).flows()
+    assert reason in str(caught.value)
 
 
 def test_keys_of_the_structure_may_have_no_placeholder() -> None:
     with pytest.raises(
         ConfigError, match=r"A->B\.emit\.checkpoints\.enabled: .* placeholders are not resolved"
     ):
-        mirrors(**{"A->B.emit.checkpoints.enabled": "${env:X}"})
-
-
-def test_former_names_are_written_as_they_are_today() -> None:
-    found, said = mirrors(**{"topics.blacklist": "old", "A->B.groups.blacklist": "g", "groups.exclude": "h"})
-    (flow,) = found.flows
-    assert flow.connectors[Kind.SOURCE]["topics.exclude"] == "old"
-    assert flow.connectors[Kind.CHECKPOINT]["groups.exclude"] == "g"
-    assert said == [
-        "topics.blacklist is called topics.exclude since Kafka 2.7",
-        "A->B.groups.blacklist is called A->B.groups.exclude since Kafka 2.7",
-    ]
+        mirrors(**{**ENVIRONMENT, "A->B.emit.checkpoints.enabled": "${env:X}"})
 
 
 def test_keys_that_nothing_reads_are_noted_and_dropped() -> None:
     found, said = mirrors(**{"offset.flush.interval.ms": "5", "A.max.poll.records": "7"})
     assert said == [
-        "nothing reads offset.flush.interval.ms (did you mean A.offset.flush.interval.ms?)",
-        "nothing reads A.max.poll.records (did you mean A.consumer.max.poll.records?)",
+        "offset.flush.interval.ms: nothing reads this key: did you mean A.offset.flush.interval.ms?",
+        "A.max.poll.records: nothing reads this key: did you mean A.consumer.max.poll.records?",
     ]
     assert "max.poll.records" not in " ".join(found.flows[0].connectors[Kind.SOURCE])
 

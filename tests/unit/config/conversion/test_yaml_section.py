@@ -34,9 +34,9 @@ def test_null_is_absent(text: str) -> None:
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("a: 1\na: 2", "a key is there twice or is no text, line 2"),
-        ("a: {b: 1, b: 2}", "a key is there twice"),
-        ("? [a]\n: 1", "a key is there twice or is no text"),
+        ("a: 1\na: 2", "the key a is there twice, line 2"),
+        ("a: {b: 1, b: 2}", "the key b is there twice"),
+        ("? [a]\n: 1", "a key is no text"),
         ("a: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("a: [", "line 1"),
         ("a: *b", "undefined alias"),

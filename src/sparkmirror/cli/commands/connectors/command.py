@@ -19,7 +19,7 @@ from sparkmirror.cli.commands.connectors.wait import status_of
 from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.client.connect_objects import ConnectorStateInfo, RunState
 from sparkmirror.client.connect_rest import ConnectRest
-from sparkmirror.config.known_keys import unread_connector_keys
+from sparkmirror.config.file_findings import connector_findings
 from sparkmirror.config.masking import masked
 from sparkmirror.domain.errors import ConfigError
 
@@ -205,11 +205,13 @@ def _put(connect: ConnectRest, arguments: argparse.Namespace) -> int:
     given = read_file(arguments.file)
     if given.name not in (None, arguments.name):
         raise ConfigError("name", given.name, f"is not {arguments.name}, which is to be configured")
+    for remark in given.remarks:
+        print_error(arguments.name, remark)
     is_new, info = connect.put(arguments.name, given.config)
     config = info["config"]
     if config.get("connector.class", "").rpartition(".")[2] in _MIRROR_MAKERS:
-        for key in unread_connector_keys(config):
-            print_error(info["name"], f"nothing reads {key}")
+        for finding in connector_findings(config):
+            print_error(info["name"], str(finding))
     print_line(f"{info['name']}: {'created' if is_new else 'configured'}")
     return FINE
 

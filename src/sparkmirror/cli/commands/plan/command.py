@@ -18,13 +18,13 @@ from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.cli.rest_access import add_access_arguments, connected
 from sparkmirror.client.connect_rest import ConnectRest
+from sparkmirror.config.file_findings import all_topics, file_findings
 from sparkmirror.config.properties import read_properties
 from sparkmirror.connect.connector_parser import ConnectorParser
 from sparkmirror.connect.worker_file import worker_file
 from sparkmirror.domain.errors import DisconnectedError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.printable import printable, printable_json
-from sparkmirror.plan.file_findings import all_topics, file_findings
 from sparkmirror.plan.flow_plan import FlowPlan, Rate
 from sparkmirror.plan.flow_plan_json import from_json
 from sparkmirror.plan.flow_planning import DEFAULT_RATE, plan_flow, plan_source

@@ -1,10 +1,10 @@
 import pytest
 
+from sparkmirror.config.file_findings import all_topics, file_findings
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.domain.findings import Severity
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.plan.file_findings import all_topics, file_findings
-from sparkmirror.plan.flow_plan import Severity
 
 FLOW = Flow(Alias("west"), Alias("east"))
 FILE = {
@@ -30,16 +30,16 @@ def test_nothing_is_found_in_a_file_that_is_read_whole() -> None:
 @pytest.mark.parametrize(
     ("key", "severity", "text", "remedy"),
     [
-        ("west->east.topcis", Severity.BLOCKS, "nothing reads this key", "did you mean west->east.topics?"),
+        ("west->east.topcis", Severity.WARNS, "nothing reads this key", "did you mean west->east.topics?"),
         (
             "wset->east.topics",
-            Severity.BLOCKS,
+            Severity.WARNS,
             "nothing reads this key: wset is not in clusters (west, east)",
             "did you mean west->east.topics?",
         ),
         (
             "west->nowhere.qwertz",
-            Severity.BLOCKS,
+            Severity.WARNS,
             "nothing reads this key: nowhere is not in clusters (west, east)",
             "",
         ),
@@ -59,7 +59,7 @@ def test_keys_that_nothing_reads(key: str, severity: Severity, text: str, remedy
 
 def test_a_file_without_an_enabled_flow() -> None:
     (found,) = file_findings(config(**{"west->east.enabled": None}))
-    assert (found.severity, found.remedy) == (Severity.BLOCKS, "set west->east.enabled=true")
+    assert (found.severity, found.remedy) == (Severity.WARNS, "set west->east.enabled=true")
     assert found.text == "no flow is enabled: nothing is mirrored, only heartbeats are emitted"
 
 

@@ -1,0 +1,57 @@
+"""Compares the replication policies of a flow's source and checkpoint connectors. Pure."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from sparkmirror.config.connector_options import MIRROR_SOURCE
+from sparkmirror.config.definitions import JAVA_WHITESPACE
+from sparkmirror.config.plugin_points import REPLICATION_POLICY
+from sparkmirror.config.properties import Properties
+from sparkmirror.domain.errors import ConfigError
+from sparkmirror.domain.ids import Flow
+
+_DEFAULTS: Final = {
+    option.name: str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
+    for option in MIRROR_SOURCE
+    if option.name.startswith("replication.policy.")
+}
+_TOPIC: Final = "orders"
+
+
+def difference(flow: Flow, source: Mapping[str, str], checkpoint: Mapping[str, str]) -> str | None:
+    """Say what differs, and what becomes of groups where each has its own; None where nothing differs."""
+    told = [
+        f"{key} is {_quoted(ours)} for its MirrorSourceConnector and {_quoted(theirs)} for its "
+        "MirrorCheckpointConnector"
+        for key, default in _DEFAULTS.items()
+        if (ours := source.get(key, default).strip(JAVA_WHITESPACE))
+        != (theirs := checkpoint.get(key, default).strip(JAVA_WHITESPACE))
+    ]
+    return (
+        f"{flow}: {', '.join(told)}: where each has its own, {_effect(flow, source, checkpoint)}"
+        if told
+        else None
+    )
+
+
+def _effect(flow: Flow, source: Mapping[str, str], checkpoint: Mapping[str, str]) -> str:
+    aliases = {"source.cluster.alias": flow.source, "target.cluster.alias": flow.target}
+    try:
+        ours, theirs = (
+            REPLICATION_POLICY.make(Properties({**one, **aliases})) for one in (source, checkpoint)
+        )
+    except ConfigError:
+        return "groups may be translated to topics that no flow writes"
+    on_source = source.get("offset-syncs.topic.location", "source").strip(JAVA_WHITESPACE) != "target"
+    alias = flow.target if on_source else flow.source
+    written, read = ours.offset_syncs_topic(alias), theirs.offset_syncs_topic(alias)
+    if written != read:
+        return f"no group is translated: offset syncs are written to {written} and read from {read}"
+    copy, named = (one.format_remote_topic(flow.source, _TOPIC) for one in (ours, theirs))
+    if copy != named:
+        return f"groups get no offsets: the copy of {_TOPIC} is {copy}, and they are translated to {named}"
+    return "groups are translated all the same"
+
+
+def _quoted(value: str) -> str:
+    return value or "empty"
