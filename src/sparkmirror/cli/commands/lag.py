@@ -32,12 +32,12 @@ _SHOWN_MAX: Final = 20
 _HELP: Final = """\
 Prints how many records of each flow are not on its target yet. Changes nothing.
 
-Of a FILE, by the offsets of both clusters: of this mirror or Java's, which may be running or not. sparkmirror
-stores a position once a second, Java once a minute (offset.flush.interval.ms): what it has copied since
-counts as missing. Topics that are promoted (sparkmirror promote) have no lag, and are named.
+whom it asks:
+  FILE  both clusters; the mirror, this one or Java's, may be running or not
+  URL   the mirror that runs there: a worker, `run --http` or `watch`; as of the last second, without Kafka
 
-Of a URL, as the mirror that runs there says it: a worker, `run --http` or `watch`. It needs no
-access to Kafka, and is as of the last second.
+The mirror stores a position once a second, Java's once a minute (offset.flush.interval.ms): of a FILE, what
+it has copied since counts as missing. Topics that are promoted (sparkmirror promote) have no lag.
 
 examples:
   sparkmirror lag mm2.properties

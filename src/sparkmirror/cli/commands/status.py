@@ -19,15 +19,13 @@ from sparkmirror.cli.exit_codes import CANNOT_TELL
 from sparkmirror.cli.rest_access import connected
 
 _HELP: Final = """\
-Of a FILE, an mm2.properties or a Strimzi resource: how its mirror is, on whatever machine it runs, Java's
-included: each topic's lag, partitions that fail, the last heartbeat, the process, groups with checkpoints. It
-is told from Kafka alone, and changes nothing.
+Prints how a mirror is, on whatever machine it runs, Java's included: each topic's lag, partitions that fail,
+the last heartbeat, the process, groups with checkpoints. Changes nothing.
 
-Of a URL, or without any name of --url: the same as the mirror that runs there says it: a worker,
-`run --http` or `watch`.
-
-Of a CLUSTER, a name that is no file: the states of the connectors mm2-cpc-CLUSTER, mm2-hbc-CLUSTER and
-mm2-msc-CLUSTER on a Connect worker, as mm2.sh prints them.
+whom it asks:
+  FILE     Kafka alone; the file is an mm2.properties or a Strimzi resource
+  URL      the mirror that runs there: a worker, `run --http` or `watch`; --url, where no name is given
+  CLUSTER  a Connect worker, for the states of mm2-msc-, mm2-hbc- and mm2-cpc-CLUSTER, as mm2.sh prints them
 
 states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   action required  it does not run, or partitions fail until an operator acts; the error says what to do
@@ -40,7 +38,7 @@ states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   paused           its connector is paused or stopped
   caught up        everything that is older than 5 s is on the target
   promoted         applications write the topics on the target
-Of a file, `falling behind`, and of Java's mirror `stalled`, need --watch, which looks more than once.
+`falling behind` of a FILE, and `stalled` of Java's mirror, need --watch, which looks more than once.
 
 examples:
   sparkmirror status mm2.properties
