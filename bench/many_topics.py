@@ -41,7 +41,7 @@ _ABOUT_TOPICS: Final = {
     44: "IncrementalAlterConfigs",
     75: "DescribeTopicPartitions",
 }
-"""By Kafka's keys. Whoever copies asks for Metadata too."""
+"""API names by Kafka's keys. Both mirrors ask for Metadata too."""
 
 
 def write(bed: Bed, planned: ManyTopics) -> None:

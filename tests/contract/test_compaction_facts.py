@@ -159,7 +159,7 @@ def test_batches_that_lost_nothing_stay_as_they_are(kept: list[Kept]) -> None:
 
 @pytest.mark.usefixtures("kept")
 def test_the_last_filler_of_a_hole_is_kept_and_consumers_see_it(cluster: AnyCluster) -> None:
-    """The newest record of a key stays, so filler can't stand for holes where somebody reads."""
+    """The newest record of a key stays, so consumers would see filler in the place of holes."""
 
     def seen() -> list[tuple[int, bytes | None]]:
         with TopicReader(cluster.bootstrap_servers, FILLED.topic) as reader:

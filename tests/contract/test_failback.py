@@ -322,7 +322,7 @@ def test_an_interrupted_run_keeps_no_record_twice_and_deletes_the_topic_in_the_e
     with running(pair.plan(FAR), fenced_pause_s=0.3):
         pair.await_refusal(FAR)
     assert pair.end(NEAR) == 25, "the flow writes nothing to the topic that is to be deleted"
-    assert pair.fail_back(NEAR).failure is not None, "whoever repeats it must say that again"
+    assert pair.fail_back(NEAR).failure is not None, "a repeated run must say that again"
     assert pair.fail_back(NEAR, losses).failure is None
     assert [value for _, value in pair.values(NEAR, aside)] == [value for _, value in numbered(5, 100)]
     await_value(lambda: pair.topic not in topics(near), WAIT_S, lambda: "it is not deleted")

@@ -230,7 +230,7 @@ def test_groups_of_a_silent_coordinator_are_read_last(trio: LocalCluster) -> Non
         assert len(silent) < len(names)
         assert all(found == offsets(7) for group, found in first.items() if group not in silent)
         are_well = [all(not isinstance(found, KafkaError) for found in part.values()) for part in again]
-        assert are_well == sorted(are_well, reverse=True), "somebody waited for the silent one"
+        assert are_well == sorted(are_well, reverse=True), "a group waited for the silent coordinator"
         await_value(
             lambda: all(found == offsets(7) for found in groups.committed(names).values()),
             WAIT_S,

@@ -305,7 +305,7 @@ def test_markers_whose_answer_is_lost_are_not_sent_again(target_cluster: LocalCl
     assert end_offsets(target_cluster, [topic]) == {at: 3}
 
 
-def test_a_gap_is_not_filled_by_whoever_is_claimed_over(bench: Bench, topic: str) -> None:
+def test_a_gap_is_not_filled_by_an_attempt_with_a_successor(bench: Bench, topic: str) -> None:
     """Though its marker is in the log, and no other one yet."""
     settings, at = connection(bench.target), TopicPartition(remote(topic), 0)
     with closing(ControlMarkers(settings)) as markers, closing(Fencing(settings)) as fencing:
@@ -430,7 +430,7 @@ def test_offsets_are_translated_from_a_mismatch_on_and_stay_so(
 
 
 def test_offset_syncs_have_the_same_offset_twice_and_tell_of_gaps_too(bench: Bench, topic: str) -> None:
-    """So whatever translates offsets, also for groups that return, has every offset as it is."""
+    """Translation, also for groups that return, gives every offset as it is."""
     append(bench.source, topic, numbered(20))
     delete_records(bench.source, topic, 12)
     for number in range(3):

@@ -45,7 +45,7 @@ from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
 RETRIED_WITHIN_S: Final = 30.0
-"""A partition that waits for a person."""
+"""A partition that waits for an operator."""
 SYNCS: Final = "mm2-offset-syncs.far.internal"
 NOTHING: Final = Accepted()
 PROPERTIES: Final = """\

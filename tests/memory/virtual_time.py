@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class StuckError(Exception):
-    """Nothing can happen any more, though somebody waits."""
+    """No event is left, though a task waits."""
 
 
 class AbandonedError(BaseException):
@@ -274,7 +274,7 @@ def _fulfil(future: Future[T], call: Callable[[], T]) -> None:
         result = call()
     except AbandonedError:
         raise
-    except BaseException as error:  # noqa: BLE001 - handed to whoever waits for it
+    except BaseException as error:  # noqa: BLE001 - handed to the task that waits for it
         future.set_exception(error)
     else:
         future.set_result(result)

@@ -197,7 +197,7 @@ def read_again(world: World, state: State, slot: int) -> State:
 
 @step("T{0} reads the position")
 def read_position(world: World, state: State, slot: int) -> State:
-    """Whatever it has met before counts no more: another attempt came between."""
+    """What it has found before counts no more: another attempt came between."""
     task = state.tasks[slot - 1]._replace(phase=LOOK, position=state.position, is_stored=True, settled=0)
     return with_task(state, slot, task)
 

@@ -159,7 +159,7 @@ def _hidden_holes(target: Target) -> Iterator[range]:
 
 
 def _silent_change_of_history(state: State) -> str | None:
-    """Records that the source no longer has stand before others: somebody should know.
+    """Records that the source no longer has are before others: an operator should know.
 
     But for what a leader should have refused, as with doubles, for what is told as perhaps written twice, and
     for what another attempt writes, which tells it by its next Fetch.

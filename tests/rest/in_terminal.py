@@ -1,4 +1,4 @@
-"""Runs a command in a pseudo-terminal, as a person does."""
+"""Runs a command in a pseudo-terminal, as a user does."""
 
 import os
 import pty

@@ -140,7 +140,7 @@ def our_url(jaas: Path) -> Iterator[str]:
 
 @pytest.mark.parametrize("login", LOGINS)
 @pytest.mark.parametrize(("verb", "path"), REQUESTS)
-def test_whoever_java_refuses_is_refused_with_its_words(
+def test_users_that_java_refuses_are_refused_with_its_words(
     java_url: str, our_url: str, login: str, verb: str, path: str
 ) -> None:
     """They are JSON here, and the challenge is added, without which browsers don't ask for a password."""

@@ -253,7 +253,7 @@ def test_promoted_copies_get_nothing_of_the_flow_any_more(
 
 
 def test_pages_and_view_show_what_was_migrated(migrated: MigratedMirror) -> None:
-    """The topic that the test before has promoted, and a group that moves while somebody looks."""
+    """The topic that the test before has promoted, and a group that moves while the page is open."""
     group = "moved-and-seen"
     commit(migrated.source, group, TOPIC, {0: 20})
     commit(migrated.target, group, REMOTE, {0: 3})

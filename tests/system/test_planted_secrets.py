@@ -48,7 +48,7 @@ _WRITTEN: Final = (
     *("client_secret", "jaas_secret", "trust_password", "key_in_line", "token", "assertion", "kept_by_name"),
     *("wrong_password", "wrong_bearer", "in_query"),
 )
-"""In requests: whoever may see configs as they are written sees them there."""
+"""Secrets in requests: users who may see configs as they are written see them there."""
 
 
 class Planted(NamedTuple):

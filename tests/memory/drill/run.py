@@ -137,7 +137,7 @@ class Drill:
             cluster.changed()
 
     def _fail_and_repair(self) -> None:
-        """Partitions with a bad batch have failed, and wait for somebody who removes the fault."""
+        """Partitions with a bad batch have failed, and wait for an operator who removes the fault."""
         flow = self.stage.forward
         time, since = self.stage.time, math.inf
 

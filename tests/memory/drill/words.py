@@ -65,7 +65,7 @@ class FlowWords:
         ]
 
     def action_required(self, partition: int) -> bool:
-        """Whether a person is asked to act, with the reason."""
+        """Whether an operator is asked to act, with the reason."""
         state = next(view.state for view in self._views() if view.source.partition == partition)
         return state.word is Word.ACTION_REQUIRED and bool(state.error)
 

@@ -19,7 +19,7 @@ TRACE = (
 
 
 class SmallConnect:
-    """`configs` and `states` may be changed at will; whoever is configured runs, with one task."""
+    """`configs` and `states` may be changed at will; a configured connector runs, with one task."""
 
     def __init__(self) -> None:
         self.configs: dict[str, dict[str, str]] = {}

@@ -67,9 +67,7 @@ def test_a_refused_connector_does_not_stop_the_others(capsys: pytest.CaptureFixt
     assert said.err == "a: 404 Not Found: Connector a not found\n"
 
 
-def test_keys_that_nothing_reads_are_told_to_whoever_typed_them(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_keys_that_nothing_reads_are_warned_of(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     connect = SmallConnect()
     file = tmp_path / "msc.json"
     file.write_text(

@@ -14,7 +14,7 @@ BIN = Path(__file__).parents[3] / "bin"
 PATH = os.pathsep.join(
     folder for folder in os.environ["PATH"].split(os.pathsep) if not Path(folder, "sparkmirror").exists()
 )
-"""Also where somebody has installed sparkmirror, or activated an environment that has it."""
+"""The scripts also work where sparkmirror is installed, or an environment with it is active."""
 ECHO = '#!/bin/sh\necho "$0|$(printf "%s|" "$@")"\nexit 7\n'
 
 

@@ -91,7 +91,7 @@ def test_a_situation_gets_the_word_of_its_condition(name: str) -> None:
     assert (condition.name, condition.word) == (name, word)
 
 
-def test_whoever_needs_something_is_told_what() -> None:
+def test_every_state_that_is_not_calm_has_advice() -> None:
     calm = (Word.CAUGHT_UP, Word.CATCHING_UP)
     assert all(condition.advice for condition in CONDITIONS if condition.word not in calm)
 

@@ -260,7 +260,7 @@ def task(name: str, word: str, number: int) -> ConnectorConfig:
 
 
 def configured(name: str, word: str, tasks: int, state: TargetState | None) -> list[LogRecord]:
-    """As a leader does: whoever changes a connector publishes its tasks, also if they are the same."""
+    """A leader that changes a connector publishes its tasks, also if they are the same."""
     states = [] if state is None else [target_state_record(name, state)]
     return [*states, connector_record(name, {"word": word}), *published(name, word, tasks)]
 

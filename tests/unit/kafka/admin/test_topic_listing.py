@@ -77,7 +77,7 @@ def test_every_version_tells_the_same(version: int) -> None:
     assert listing.counts == {"orders": 300, "ö" * 120: 1}
 
 
-def test_equal_answers_are_one_listing_whoever_is_named_the_controller() -> None:
+def test_equal_answers_are_one_listing_whichever_broker_is_the_controller() -> None:
     first, second = (encoded(topic("orders", partition(0)), controller=id_) for id_ in (1, 2))
     grown = encoded(topic("orders", partition(0), partition(1)))
     lister = TopicLister(answering(first, second, grown, first))
