@@ -15,7 +15,7 @@ from playwright.sync_api import Page
 
 FILE: Final = Path(__file__).with_name("pictures.json")
 _ALPHABET: Final = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz+/"
-"""From black to white."""
+"""The lightness of a cell, from black to white."""
 _COLUMNS: Final = 32
 _ROWS_MAX: Final = 48
 _NEAR: Final = 3
@@ -45,7 +45,7 @@ class Picture(NamedTuple):
 
 
 class Pictures:
-    """Those that are committed, and those that were taken. `blank` is a page to compute in."""
+    """Holds the committed pictures and those that were taken. `blank` is a page to compute in."""
 
     def __init__(self, blank: Page) -> None:
         self._blank = blank

@@ -39,7 +39,7 @@ def cluster(request: pytest.FixtureRequest) -> AnyCluster:
 
 @pytest.fixture(scope="session", params=[IN_MEMORY, "frail_cluster"])
 def group_cluster(request: pytest.FixtureRequest) -> AnyCluster:
-    """As `cluster`, but group members may have short session timeouts."""
+    """Return a cluster like `cluster`, whose group members may have short session timeouts."""
     made: AnyCluster = request.getfixturevalue(request.param)
     return made
 

@@ -15,7 +15,7 @@ _WRONG_EPOCH: Final = 4711
 
 
 class FetchTap(SocketNetwork):
-    """For `ConnectionSettings.network`. `requests` counts the requests by API key."""
+    """A value for `ConnectionSettings.network`. `requests` counts the requests by API key."""
 
     def __init__(self) -> None:
         super().__init__()

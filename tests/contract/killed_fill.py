@@ -29,7 +29,7 @@ _TOPICS_MAX: Final = 5
 
 
 def fill_under_kills(cluster: LocalCluster, topic: str, start: int, *, replicas: int, kills: int) -> None:
-    """Where a busy machine lets a kill come too late, another topic is begun."""
+    """Begin another topic if a kill comes too late on a busy machine."""
     topics = (f"{topic}-{number}" for number in range(_TOPICS_MAX))
     assert any(_is_filled_under_kills(cluster, name, start, replicas, kills) for name in topics)
 
@@ -93,7 +93,7 @@ def _filled(
 def _fill_to_the_end(
     cluster: LocalCluster, starts: PreservedStarts, partition: TopicPartition, beginning: Beginning
 ) -> None:
-    """As a task does: it looks where the log ends, and continues there, until nothing hinders it."""
+    """Do as a task does: find the log's end and continue there, until the beginning is filled."""
     outcomes: list[object] = []
 
     def is_done() -> bool:

@@ -33,7 +33,7 @@ def iam(broker: SecuredBroker, options: str = "") -> ConnectionSettings:
 
 @contextmanager
 def msk(broker: SecuredBroker, ahead_s: float = 0.0) -> Iterator[Verifier]:
-    """Whose clock is ahead of this machine's."""
+    """Serve a broker whose clock is ahead of this machine's."""
     verifier = Verifier({ACCESS_KEY: SECRET_KEY}, ahead_s)
     with iam_front(broker.ports[FRONT], broker.ports["MSK"], verifier, SESSION_S):
         yield verifier
@@ -42,7 +42,7 @@ def msk(broker: SecuredBroker, ahead_s: float = 0.0) -> Iterator[Verifier]:
 def sign_as(
     monkeypatch: pytest.MonkeyPatch, access_key: str = ACCESS_KEY, secret_key: str = SECRET_KEY
 ) -> None:
-    """From now on, with these credentials of AWS."""
+    """Sign with these credentials of AWS from now on."""
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", access_key)
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", secret_key)
     monkeypatch.delenv("AWS_SESSION_TOKEN", raising=False)

@@ -46,7 +46,7 @@ def roll(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
 
 @fault(Area.BROKERS, LONGER_THAN_REQUESTS, delays=True)
 def freeze_broker(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """It accepts connections and never responds; others take over, and then it continues."""
+    """Freeze a broker: it accepts connections and never responds; others take over, and then it continues."""
     side, broker = rng.choice(testbed.sides), rng.randrange(BROKERS)
     with side.frozen(broker):
         yield
@@ -63,7 +63,7 @@ def hang_follower(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
 
 @fault(Area.BROKERS, SHORT)
 def remove_logs(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """Of some partitions, from one broker's disk: it comes back empty there, and others have the records."""
+    """Remove logs from one broker's disk: it comes back without them, and others have the records."""
     side, broker = rng.choice(testbed.sides), rng.randrange(BROKERS)
     side.cluster.kill_broker(broker)
     side.await_nothing_needs(broker)
@@ -76,7 +76,7 @@ def remove_logs(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
 
 @fault(Area.BROKERS, need=Need.ALONE)
 def elect_unclean_leader(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """Of the source or the target: the new leader lacks the last records. Workers are killed or not."""
+    """Elect a leader of the source or target that lacks the last records. Workers are killed or not."""
     side = rng.choice(testbed.sides)
     copied = TopicPartition(FRAIL, rng.randrange(NUMBERED_PARTITIONS))
     partition = copied if side is testbed.source else copied._replace(topic=remote(FRAIL))
@@ -87,7 +87,7 @@ def elect_unclean_leader(testbed: DrillTestbed, rng: random.Random) -> Iterator[
 
 @fault(Area.BROKERS, SHORT)
 def change_configs(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """Of what is copied, on either side, while it is copied."""
+    """Change configs of mirrored topics, on either side, while they are copied."""
     with ExitStack() as changed:
         for topic in (TOPIC, *NUMBERED):
             side = rng.choice(testbed.sides)
@@ -138,7 +138,7 @@ def lose_majority(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
 
 @fault(Area.BROKERS, SHORT)
 def kill_all_brokers(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """Of the target, at once, as where the power fails: what they had written is on their disks."""
+    """Kill the target's brokers at once, as a power failure does: what they had written is on their disks."""
     side = testbed.target
     for broker in rng.sample(range(BROKERS), BROKERS):
         side.cluster.kill_broker(broker)
@@ -148,7 +148,7 @@ def kill_all_brokers(testbed: DrillTestbed, rng: random.Random) -> Iterator[None
 
 @fault(Area.BROKERS, SHORT, need=Need.WRITES)
 def fill_disk(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """Of one broker of the target; two are enough."""
+    """Fill the disk of one broker of the target; two are enough."""
     side, broker = testbed.target, rng.randrange(BROKERS)
     _lose_by_full_disk(side, broker)
     yield

@@ -23,7 +23,7 @@ Content = tuple[bytes | None, bytes | None, tuple[int, int]]
 
 
 class Tail(NamedTuple):
-    """What a partition has behind its stored position: the same records, by their offsets on both sides."""
+    """The records of a partition behind its stored position, by their offsets on both sides."""
 
     source: Sequence[int]
     target: Sequence[int]

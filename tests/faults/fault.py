@@ -18,7 +18,7 @@ Inject = Callable[[DrillTestbed, random.Random], Iterator[None]]
 
 
 class Need(Enum):
-    """What a fault needs of the mirror while it lasts: a full disk is noticed only by a write."""
+    """The work of the mirror that a fault needs while it lasts: a full disk is noticed only by a write."""
 
     WRITES = "it has to write"
     ENDS = "it ends, and is started again"

@@ -11,7 +11,7 @@ from tests.support.proxy import Disruption, Proxy
 
 
 def _some(testbed: DrillTestbed, rng: random.Random) -> Sequence[Proxy]:
-    """Those of a side: one, or all."""
+    """Choose proxies of a side: one, or all."""
     side: Side = rng.choice(testbed.sides)
     return rng.choice([side.proxies, [rng.choice(side.proxies)]])
 

@@ -30,7 +30,7 @@ CONFIGS: Final[Mapping[str, dict[str, str]]] = {
 }
 
 _KEYS: Final = 20
-"""Of the compacted topic."""
+"""The number of keys of the compacted topic."""
 _AGE_S: Final = 2 * 86_400.0
 """Of the old records: brokers forget a producer after a day."""
 _RATE: Final = 150

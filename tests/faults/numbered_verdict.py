@@ -55,7 +55,7 @@ NOTHING: Final = Told(frozenset(), frozenset())
 
 
 class Judged(NamedTuple):
-    """What is wrong, and how many records are there twice where that is allowed."""
+    """The errors found, and the number of records that are there twice where that is allowed."""
 
     problems: Sequence[str]
     repeated: int
@@ -135,7 +135,7 @@ def compacted_problems(source: Sequence[int], target: Sequence[int]) -> list[str
 
 
 def _surplus(numbers: Sequence[int]) -> int:
-    """How many of them are there more than once."""
+    """Count the records that are there more than once."""
     return len(numbers) - len(set(numbers))
 
 
@@ -155,7 +155,7 @@ def _named(what: str, numbers: AbstractSet[int]) -> list[str]:
 def told_by(
     notices: Iterable[Notice], elections: Sequence[Election]
 ) -> tuple[Mapping[TopicPartition, Told], list[str]]:
-    """By source partition; and the incidents that no election explains."""
+    """Return losses by source partition, and the incidents that no election explains."""
     found: dict[TopicPartition, Told] = defaultdict(lambda: NOTHING)
     problems = []
     for partition, text in sorted(set(notices)):

@@ -11,7 +11,7 @@ from tests.faults.faults import FAULTS
 _PAUSE_S: Final = (0.2, 2.0)
 _APART_S: Final = 3.0
 _COMBINED: Final = 0.75
-"""How likely another fault is injected together with those chosen."""
+"""The probability that another fault is injected together with those chosen."""
 
 
 @dataclass(frozen=True, slots=True)

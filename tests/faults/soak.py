@@ -22,7 +22,7 @@ from tests.faults.testbed import clusters, open_testbed
 from tests.faults.verdict import Verdict
 
 _CHECK_S: Final = 600.0
-"""How often the mirrored records are compared while faults are injected."""
+"""The interval of comparisons while faults are injected."""
 
 _OF_NUMBERED: Final = ("elect-unclean-leader", "change-configs")
 """These need topics that are not there where offsets are preserved."""

@@ -95,7 +95,7 @@ def start_twice(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
 
 @fault(Area.SPARK, need=Need.ENDS)
 def restart(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """In order, as for an upgrade."""
+    """Restart the mirror in order, as for an upgrade."""
     testbed.workers()
     testbed.restart_mirror()
     yield
@@ -123,7 +123,7 @@ def freeze_worker(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
 
 @fault(Area.SPARK, LONGER_THAN_REQUESTS, delays=True)
 def freeze_starting_worker(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """At any step of its start: while it claims, fences, looks up, or sends its first batches."""
+    """Freeze a worker as it starts: while it claims, fences, looks up, or sends its first batches."""
     kill_all(testbed.workers().workers)
     workers = testbed.workers().workers
     time.sleep(rng.uniform(0.0, 1.5))
@@ -180,7 +180,7 @@ def _wake(process: psutil.Process) -> None:
 
 @fault(Area.CLOCK, SHORT)
 def move_wall_clock(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """Of the mirror's machines, by up to a day, forward or back."""
+    """Move the wall clock of the mirror's machines by up to a day, forward or back."""
     testbed.move_wall_clock(rng.choice([-1, 1]) * rng.choice([2.0, 60.0, 3_600.0, 86_400.0]))
     yield
     testbed.move_wall_clock(0.0)

@@ -83,7 +83,7 @@ class StallWatch:
         return min(self._moved_at.values()) > moment
 
     def longest(self, since: float) -> Stall | None:
-        """Of those that ended after that moment."""
+        """Return the longest stall that ended after that moment."""
         ended = (stall for stall in list(self._stalls) if stall.ended_at > since)
         return max(ended, key=lambda stall: stall.seconds, default=None)
 

@@ -36,7 +36,7 @@ EXTRA_TOPIC: Final = "faults.extra"
 """Created and deleted to change the set of mirrored partitions. It stays empty."""
 PARTITIONS: Final = 6
 _BEGINNING: Final = 50_000
-"""Where the first partition starts that must have its source's offsets."""
+"""The log start of the first partition with preserved offsets."""
 PINGS: Final = "faults.pings"
 """All its records are the same, so that no content tells one from another; they are counted."""
 PINGS_PARTITIONS: Final = 2
@@ -147,7 +147,7 @@ class DrillTestbed:
         return mirror
 
     def move_wall_clock(self, seconds: float) -> None:
-        """Of the mirror's Python processes, to so long after the real time."""
+        """Move the wall clock of the mirror's Python processes by these seconds."""
         draft = self._wall_clock.with_suffix(".draft")
         draft.write_text(f"{seconds}", encoding="ascii")
         draft.replace(self._wall_clock)
@@ -191,7 +191,7 @@ class DrillTestbed:
         return self.await_while_running(complete)
 
     def pages_url(self) -> str | None:
-        """Of the driver that was started last; None before it serves pages."""
+        """The URL of the driver that was started last; None before it serves pages."""
         found = _PAGES.findall(self._log_since_start())
         return found[-1] if found else None
 

@@ -17,7 +17,7 @@ from tests.support.topic_reader import TopicReader
 _TIMEOUT_S: Final = 300.0
 
 Ends = Mapping[str, Mapping[int, int]]
-"""By side and partition: where the log ends."""
+"""The ends of logs by side and partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
 
 
 def judge(exit_code: int, output: str, ends: Ends, expired_max: int = 0) -> Verdict:
-    """What `verify -o json` says of one flow. The comparison must have come up to the ends.
+    """Check the output of `verify -o json` for one flow. The comparison must have reached the ends.
 
     At most `expired_max` offsets may have expired before they were compared.
     """
@@ -135,7 +135,7 @@ def _ends(testbed: DrillTestbed) -> Ends:
 
 
 def _left_out(ends: Ends, partitions: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Where the comparison did not reach the end of both logs."""
+    """Return the partitions in which the comparison did not reach the end of both logs."""
     compared = {int(partition["source"].rpartition("-")[2]): partition for partition in partitions}
     return [
         f"partition {number} ends at {end} ({side}), compared up to {upto}"

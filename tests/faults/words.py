@@ -41,7 +41,7 @@ _LAG: Final = re.compile(r"^sparkmirror_lag_records\{(.*)\} (\S+)$", re.MULTILIN
 
 
 class Ends(NamedTuple):
-    """Where a partition ended on both sides at a time (monotonic)."""
+    """The ends of a partition on both sides at a time (monotonic)."""
 
     at: float
     source: int
@@ -86,12 +86,12 @@ class WordWatch:
                     self._judge(at, since, said)
 
     def _missing_since(self) -> Mapping[int, float]:
-        """By partition, as of now."""
+        """Return by partition since when the target lacks records."""
         self._note_ends()
         return {at: since for at, ends in self._ends.items() if (since := missing_since(ends)) is not None}
 
     def _note_ends(self) -> None:
-        """Of the partitions that both sides tell; a target that can't be asked may have grown meanwhile."""
+        """Note the ends of partitions that both sides tell; a target that can't be asked may have grown."""
         at = time.monotonic()
         source, target = (side.read() for side in self._sides)
         for number in list(self._ends):
@@ -122,7 +122,7 @@ def missing_since(ends: Sequence[Ends]) -> float | None:
 
 
 class Said(NamedTuple):
-    """What the mirror says of itself: of the flow, and by partition of the topic."""
+    """The states that the mirror shows: of the flow, and by partition of the topic."""
 
     flow: str
     words: Mapping[int, str]
@@ -132,7 +132,7 @@ class Said(NamedTuple):
 
 
 def said_by(testbed: DrillTestbed) -> Said | None:
-    """None while it does not answer: it starts, has ended, or stands by."""
+    """Return the mirror's states, or None while it does not answer: it starts, has ended, or stands by."""
     url = testbed.pages_url()
     if url is None:
         return None
@@ -166,7 +166,7 @@ def _said(flow: Mapping[str, Any], metrics: str) -> Said:
 
 
 def await_well(testbed: DrillTestbed, *, caught_up: bool = False) -> None:
-    """Nothing is wrong: the mirror says so soon, and so does a look from outside.
+    """Wait until the mirror shows that nothing is wrong, and `status` from outside does.
 
     `caught_up`: nothing is left to copy either. Raises AssertionError with the words.
     """

@@ -36,7 +36,7 @@ class Ends(NamedTuple):
     topic: str
     remote: str
     mark: bytes = b""
-    """Of the records that are written to its source."""
+    """The prefix of the records that are written to its source."""
 
 
 class CheckedFlow:
@@ -141,7 +141,7 @@ class CheckedFlow:
 
     @property
     def stopped_partitions(self) -> Collection[int]:
-        """Those with a bad record that has not arrived."""
+        """Return the partitions with a bad record that has not arrived."""
         ledgers = enumerate(self.records.ledgers)
         return [at for at, ledger in ledgers if not ledger.bad.issubset(self.copied(at))]
 
@@ -160,7 +160,7 @@ class CheckedFlow:
         return self.is_failed(partition) and self.is_copied(partition, before=ledger.offsets[first])
 
     def check_committed(self) -> None:
-        """At any time: what is committed is in order, and so are positions."""
+        """Check at any time that what is committed is in order, and so are positions."""
         for partition in self.partitions:
             self._check_order(partition)
         if not self._is_lossy:
@@ -177,7 +177,7 @@ class CheckedFlow:
         )
 
     def check_letters(self) -> None:
-        """At the end: each record that was skipped is named."""
+        """Check at the end that each record that was skipped is named."""
         for ledger, letters in zip(self.records.ledgers, self._letters, strict=True):
             if failure := ledger.without_letter(letters):
                 self.violated(failure)

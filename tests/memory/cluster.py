@@ -141,14 +141,14 @@ class MemoryCluster:
         return live[(sum(key.encode()) + self.coordinator_shift) % len(live)] if live else None
 
     def move_leader(self, partition: TopicPartition) -> None:
-        """To another broker that is up, if there is one; else to the same, in another epoch."""
+        """Move a leader to another broker that is up, or to the same in another epoch."""
         log = self.log(partition)
         others = [broker.node_id for broker in self.live if broker.node_id != log.leader]
         log.lead(self.rng.choice(others) if others else log.leader)
         self.changed()
 
     def stop(self, broker: MemoryBroker) -> None:
-        """Its partitions move to brokers that are up, or wait for it. Connections are the network's part."""
+        """Stop a broker: its partitions move to others, or wait for it. The network ends the connections."""
         broker.is_up = False
         for _, log in self.logs():
             if log.leader == broker.node_id:
@@ -156,7 +156,7 @@ class MemoryCluster:
         self.changed()
 
     def restart(self, broker: MemoryBroker) -> None:
-        """It remembers one batch of each producer for the partitions that waited for it."""
+        """Restart a broker: it remembers one batch of each producer for partitions that waited for it."""
         broker.is_up = True
         broker.sessions = FetchSessions()
         for _, log in self.logs():

@@ -54,7 +54,7 @@ def committed_records(log: PartitionLog, is_committed: IsCommitted = lambda _: F
 
 
 def places(log: PartitionLog) -> list[int]:
-    """By offset: the number that is the committed record's value, -1 for none."""
+    """Return by offset the number that is the committed record's value, -1 for none."""
     found: list[int] = []
     for record in committed_records(log):
         found += [-1] * (record.offset - len(found))

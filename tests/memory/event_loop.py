@@ -91,5 +91,5 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         return bool(self._ready)  # type: ignore[attr-defined] # of asyncio's base class
 
     def _write_to_self(self) -> None:
-        """Nothing waits in a real selector, but the loop may wait for its turn."""
+        """Wake the loop, which may wait for its turn; no real selector is used."""
         self._virtual.wake()

@@ -17,7 +17,7 @@ class Key(NamedTuple):
 
 
 class Asked(NamedTuple):
-    """From where a partition is to be read."""
+    """The offset and epochs from which a partition is to be read."""
 
     offset: int
     leader_epoch: int

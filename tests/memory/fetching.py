@@ -28,7 +28,7 @@ _Partition = _Topic.PartitionData
 
 
 class Read(NamedTuple):
-    """What is found of one partition."""
+    """The records found of one partition."""
 
     key: Key
     error: int = NONE
@@ -185,7 +185,7 @@ def _error(exchange: "Exchange", log: PartitionLog, asked: Asked) -> int:
 
 
 def _diverging(log: PartitionLog, asked: Asked) -> tuple[int, int] | None:
-    """Where the log parts from what was read, by the epoch of the last record that was (KIP-595)."""
+    """Return where the log diverges, by the epoch of the last record read (KIP-595)."""
     if asked.read_epoch < 0:
         return None
     epoch, end = log.end_of_epoch(asked.read_epoch)

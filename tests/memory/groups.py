@@ -386,7 +386,7 @@ def fetch_offsets(exchange: "Exchange") -> Any:
 def _offsets(
     exchange: "Exchange", group_id: str, asked: Any, owner: Any, name: str = "OffsetFetchResponseTopic"
 ) -> list[Any]:
-    """Of the topics that were asked for, of all for None."""
+    """Return offsets of the topics asked for, of all for None."""
     offsets = exchange.cluster.groups.group(group_id).offsets
     wanted: dict[str, list[int]] = {}
     if asked is None:

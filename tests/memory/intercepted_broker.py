@@ -16,7 +16,7 @@ class Request(NamedTuple):
         return int.from_bytes(self.frame[:2], "big")
 
     def decoded(self) -> Any:
-        """As one of kafka-python's requests."""
+        """Decode a request as one of kafka-python's."""
         version = int.from_bytes(self.frame[2:4], "big")
         request_class = HANDLED[self.api_key].request_class
         return request_class.decode(memoryview(self.frame), version=version, header=True)

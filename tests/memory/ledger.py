@@ -20,7 +20,7 @@ class Due(Enum):
     """The source may lose it before it is copied."""
     UNDECIDED = "in a transaction that is open"
     NEVER = "not to be copied"
-    """It is aborted, or must be skipped."""
+    """The record is aborted, or must be skipped."""
 
 
 class Ledger:

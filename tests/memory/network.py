@@ -22,7 +22,7 @@ Respond = Callable[[bytes, float], None]
 
 
 class Fate(Enum):
-    """How a request fares."""
+    """The fate of a request."""
 
     WELL = auto()
     REQUEST_LOST = auto()
@@ -192,14 +192,14 @@ class _Link:
             self.serve()
 
     def end(self) -> None:
-        """By the broker, or on the way: what is under way is lost."""
+        """End the connection at the broker or on the way: what is under way is lost."""
         self._is_cut = True
         self._requests.clear()
         self.close()
         self.client.hang_up()
 
     def close(self) -> None:
-        """By the client: what it sent before arrives all the same, perhaps when it has long sent it again."""
+        """Close it at the client: what it sent before still arrives, perhaps after it was sent again."""
         self._is_closed = True
         self.network.forget(self)
 
@@ -300,4 +300,4 @@ class MemoryInterruption:
         return fileno in ready
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Close; no resource is held."""

@@ -47,7 +47,7 @@ class Aborted(NamedTuple):
     producer_id: int
     first_offset: int
     last_offset: int
-    """That of the marker."""
+    """The marker's offset."""
 
 
 class Stored(NamedTuple):
@@ -95,7 +95,7 @@ class PartitionLog:
     # writing
 
     def append(self, records: bytes, now_ms: int) -> Appended:
-        """What a client produces: one batch."""
+        """Append one batch that a client produces."""
         found = _only_batch(records)
         if not isinstance(found, FetchedBatch):
             return found
@@ -130,7 +130,7 @@ class PartitionLog:
         return next((refusal for refused, refusal in self._checks(batch, now_ms) if refused), None)
 
     def _checks(self, batch: FetchedBatch, now_ms: int) -> Iterator[tuple[bool, Appended]]:
-        """In a broker's order."""
+        """Check a batch in a broker's order."""
         header, size = batch.header, len(batch.data)
         is_whole = header.record_count > 0 and header.record_count == header.last_offset_delta + 1
         stamps = self.config.get("message.timestamp.type") == "LogAppendTime"
@@ -216,7 +216,7 @@ class PartitionLog:
     # what happens to a log
 
     def begin_at(self, offset: int) -> None:
-        """As if what was before had expired. Nothing may be there."""
+        """Begin at an offset, as if what was before had expired. The log must be empty."""
         assert not self.batches
         self.start = self.end = offset
         self.begun = [(0, offset)]
@@ -269,7 +269,7 @@ class PartitionLog:
         self.batches = [good if batch.base_offset == good.base_offset else batch for batch in self.batches]
 
     def delete_before(self, offset: int) -> None:
-        """As retention and DeleteRecords do."""
+        """Delete records as retention and DeleteRecords do."""
         self.changes += 1
         self.start = max(self.start, offset)
         self.batches = [batch for batch in self.batches if batch.last_offset >= self.start]
@@ -283,7 +283,7 @@ class PartitionLog:
             self._note_producer(batch)
 
     def _note_producer(self, stored: Stored) -> None:
-        """As it is stored: a topic that stamps the time of appending changes the batch's timestamp."""
+        """Note the batch as it is stored: LogAppendTime changes its timestamp."""
         (batch,) = iterate_batches(memoryview(bytearray(stored.data)))
         header = batch.header
         if header.producer_id >= 0:

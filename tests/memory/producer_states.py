@@ -104,11 +104,11 @@ class ProducerStates:
                 del self.entries[producer_id]
 
     def forget(self) -> None:
-        """As a broker that has none of the partition's records."""
+        """Forget all, as a broker that has none of the partition's records."""
         self.entries.clear()
 
     def reload(self, now_ms: int) -> None:
-        """As a broker that restarts: it knows the last batch of each producer."""
+        """Keep the last batch of each producer, as a broker that restarts."""
         self.expire(now_ms)
         for entry in self.entries.values():
             while len(entry.batches) > 1:
@@ -116,6 +116,6 @@ class ProducerStates:
 
     @property
     def first_open_offset(self) -> int | None:
-        """Where the oldest transaction that is open began."""
+        """Return where the oldest open transaction began."""
         starts = [e.transaction_start for e in self.entries.values() if e.transaction_start is not None]
         return min(starts, default=None)

@@ -32,7 +32,7 @@ _Partition = _Topic.PartitionProduceResponse
 
 
 class _Outcome:
-    """What one partition is answered; `required_end` is what the followers must have before."""
+    """The answer for one partition; `required_end` is what the followers must have before."""
 
     def __init__(self, partition: int, appended: Appended, log: PartitionLog | None) -> None:
         self.partition = partition

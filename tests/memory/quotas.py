@@ -31,7 +31,7 @@ class ByteRate:
         return 1 << 30 if self.rate is None else int(self.rate * WINDOW_S * 0.9)
 
     def throttle_s(self, size: int, *, counts_all: bool) -> float:
-        """For how long so many bytes more are too many; those are counted if `counts_all`, or if they fit."""
+        """Return the throttle time of these bytes; they are counted if `counts_all`, or if they fit."""
         if self.rate is None:
             return 0.0
         now = self._scheduler.time()
@@ -54,7 +54,7 @@ class Quotas:
         self._lets_fetch = True
 
     def set(self, *, producer: float | None = None, consumer: float | None = None) -> None:
-        """In bytes per second, as `producer_byte_rate` and `consumer_byte_rate`."""
+        """Set a rate in bytes per second, as `producer_byte_rate` and `consumer_byte_rate`."""
         self.producer.rate, self.consumer.rate = producer, consumer
 
     @property

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _HEAD = struct.Struct(">hhi")
 _ID = struct.Struct(">i")
 _ID_AT: Final = 4
-"""Of the correlation id, in a request."""
+"""The place of the correlation id in a request."""
 _CACHED: Final = 1 << 12
 _ENCODED: Final[dict[Hashable, bytes]] = {}
 """Few, and the same for all clusters: what they are of is in the key."""

@@ -48,7 +48,7 @@ class MemoryServer:
         return self.call(replaced)
 
     def end_connections(self) -> None:
-        """In the cluster's thread."""
+        """End all connections, in the cluster's thread."""
         for connection in list(self.connections):
             connection.end()
 

@@ -33,7 +33,7 @@ class BadKind(Enum):
 
 @dataclass
 class _OpenTransaction:
-    """What one producer has written since its transaction began: the logs, and the numbers by partition."""
+    """The writes of a producer since its transaction began: the logs, and the numbers by partition."""
 
     logs: dict[int, PartitionLog] = field(default_factory=dict)
     numbers: dict[int, list[int]] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class SourceRecords:
     # transactions
 
     def write_in_transaction(self, producer_id: int, partition: int, count: int) -> None:
-        """As one batch of the producer's transaction, which begins with its first batch."""
+        """Write one batch of the producer's transaction, which begins with its first batch."""
         transaction = self._open.setdefault(producer_id, _OpenTransaction())
         numbers = self._append(partition, [_key_of(partition)] * count, Due.UNDECIDED, producer_id)
         transaction.logs[partition] = self.log(partition)
@@ -137,7 +137,7 @@ class SourceRecords:
         self.cluster.changed()
 
     def truncate(self, partition: int, end: int) -> None:
-        """By an unclean election. Transactions that are open only because their markers are lost end."""
+        """Truncate by an unclean election. Transactions whose markers are lost end."""
         log = self.log(partition)
         log.truncate(end, self.cluster.now_ms())
         self._lose(partition, log.end)
@@ -154,7 +154,7 @@ class SourceRecords:
         return self.ledgers[partition].offsets[numbers[0]] if numbers else None
 
     def _abort_in(self, producer_id: int, partition: int) -> None:
-        """What an open transaction has there ends with the one before, whose marker was lost."""
+        """End what an open transaction has there with the one before, whose marker was lost."""
         transaction = self._open.get(producer_id)
         if transaction is not None and transaction.logs.pop(partition, None) is not None:
             ledger, numbers = self.ledgers[partition], transaction.numbers.pop(partition)
@@ -168,7 +168,7 @@ class SourceRecords:
             self._lose(partition, 0)
 
     def _lose(self, partition: int, end: int) -> None:
-        """Of open transactions nothing was readable: what they lose will never arrive."""
+        """Note records of open transactions that are lost: they were not readable, and will never arrive."""
         ledger = self.ledgers[partition]
         for number, offset in enumerate(ledger.offsets):
             if offset >= end and ledger.dues[number] is Due.UNDECIDED:

@@ -31,7 +31,7 @@ _BACK: Final = b"back-"
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """How large the clusters are, what the source holds, and how tasks copy."""
+    """The size of the clusters, the records of the source, and the settings of tasks."""
 
     partitions: int = 2
     source_brokers: int = 2
@@ -58,7 +58,7 @@ class Shape:
     source_start: int = 0
     """The offset where the source's logs begin."""
     written_max: int = 6
-    """How many records are written at once."""
+    """The number of records that are written at once."""
 
 
 class RunningTask:
@@ -90,7 +90,7 @@ class RunningTask:
         self._events.set_exception_handler(lambda *_: None)  # called when what never ended is collected
 
     def freeze(self) -> None:
-        """As SIGSTOP: what is on its way to it waits for `thaw`, and its timers continue."""
+        """Freeze a task as SIGSTOP does: messages to it wait for `thaw`, and its timers continue."""
         for executor in self._executors:
             executor.freeze()
 
@@ -190,7 +190,7 @@ class Stage:
 
     @property
     def written(self) -> Mapping[int, int]:
-        """How many records each partition of the source was given."""
+        """The number of records written to each partition of the source."""
         return {at: ledger.count for at, ledger in enumerate(self.records.ledgers)}
 
     def write(self, partition: int, count: int) -> None:
@@ -198,12 +198,12 @@ class Stage:
         self.records.write(partition, count)
 
     def calm(self) -> None:
-        """Nothing is lost from now on."""
+        """Lose no requests from now on."""
         for flow in self.flows:
             flow.records.due = Due.MUST
 
     def repair(self) -> None:
-        """What was refused is accepted from now on, and what was damaged is as before."""
+        """Accept what was refused, and restore what was damaged."""
         self._is_repaired = True
         self.restore_target_config()
         self.records.repair()
@@ -214,7 +214,7 @@ class Stage:
         return self.target.topics[self.forward.ends.remote].config
 
     def restore_target_config(self) -> None:
-        """As it was at the beginning, or as it is since `repair`."""
+        """Restore the target's config of the beginning, or that since `repair`."""
         self.target_config.clear()
         if not self._is_repaired:
             self.target_config.update(_config_of(self.shape))
@@ -241,7 +241,7 @@ class Stage:
         return self.time.run_until(holds, timeout_s)
 
     def check_committed(self) -> None:
-        """At any time: the committed positions name committed records only."""
+        """Check at any time that committed positions name committed records only."""
         for flow in self.flows:
             flow.check_committed()
 

@@ -65,7 +65,7 @@ class State(Enum):
 
 
 class Transaction:
-    """What the coordinator keeps of one transactional id."""
+    """The coordinator's state of one transactional id."""
 
     def __init__(self, producer_id: int) -> None:
         self.producer_id = producer_id
@@ -122,7 +122,7 @@ class TransactionCoordinators:
         return NONE
 
     def verify(self, name: str, header: BatchHeader, partition: TopicPartition, *, adds: bool) -> int:
-        """What Produce is answered for a batch that says that it is part of a transaction."""
+        """Return the answer to Produce for a batch that claims to be part of a transaction."""
         entry = self._cluster.log(partition).producers.entries.get(header.producer_id)
         if entry and entry.transaction_start is not None and entry.epoch == header.producer_epoch:
             return NONE
@@ -321,7 +321,7 @@ def describe(exchange: "Exchange") -> Any:
 
 
 def write_markers(exchange: "Exchange") -> Any:
-    """What coordinators send to leaders: each marker is appended, also where it is there already."""
+    """Append the markers that coordinators send to leaders, also where they are there already."""
     marker_class = WriteTxnMarkersResponse.WritableTxnMarkerResult
     topic_class = marker_class.WritableTxnMarkerTopicResult
     cluster = exchange.cluster

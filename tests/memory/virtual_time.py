@@ -245,7 +245,7 @@ class TurnExecutor(ThreadPoolExecutor):
             self._time.call_later(0.0, turn.start)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:  # noqa: ARG002
-        """What runs may end; nothing new is taken."""
+        """Let running calls end, and take no new ones."""
         self._is_closed = True
         if cancel_futures:
             self._waiting.clear()

@@ -37,7 +37,7 @@ from tests.model.steps import Move, World, step, with_incidents, with_task
 
 
 def paused(task: Task, *, forgets: bool = False) -> Task:
-    """What was sent is given up. It `forgets` its position where another task may have a newer one."""
+    """Give up what was sent. The task `forgets` its position where another task may have a newer one."""
     if forgets:
         return Task(PAUSED, task.writer, connection=task.connection + 1)
     return Task(
@@ -52,7 +52,7 @@ def paused(task: Task, *, forgets: bool = False) -> Task:
 
 
 def claiming_moves(world: World, state: State, slot: int, task: Task) -> tuple[Move, ...]:
-    """At most one: all of this half goes in one order."""
+    """Return at most one move: all of this half goes in one order."""
     phase = task.phase
     if phase in _ONLY_MOVE:
         return ((_ONLY_MOVE[phase], (slot,)),)
@@ -128,7 +128,7 @@ def record_claim(world: World, state: State, slot: int) -> State:
 
 @step("T{0} reads the attempts")
 def read_records(world: World, state: State, slot: int) -> State:
-    """It fences those that may write. With none of them, and none that is newer, it continues."""
+    """Fence attempts that may write. Without any, and without a newer one, the attempt continues."""
     task = state.tasks[slot - 1]
     leader = task.leader if task.settled else state.target.leader
     task = task._replace(known=state.records, leader=leader)
@@ -140,7 +140,7 @@ def read_records(world: World, state: State, slot: int) -> State:
 
 
 def _checked(rules: Rules, state: State, task: Task) -> Task:
-    """It gives way to newer ones, and else reads the position if another may have stored a newer one."""
+    """Give way to newer attempts; else read the position if another may have stored a newer one."""
     known = state.records if rules.reads_again else task.known
     if rules.gives_way and any(record.writer > task.writer for record in known):
         return paused(task)
@@ -197,14 +197,14 @@ def read_again(world: World, state: State, slot: int) -> State:
 
 @step("T{0} reads the position")
 def read_position(world: World, state: State, slot: int) -> State:
-    """What it has found before counts no more: another attempt came between."""
+    """Read the position, and drop what was found before: another attempt came between."""
     task = state.tasks[slot - 1]._replace(phase=LOOK, position=state.position, is_stored=True, settled=0)
     return with_task(state, slot, task)
 
 
 @step("T{0} looks up where the attempt before ended")
 def look_up(world: World, state: State, slot: int) -> State:
-    """Behind its own attempt that is settled there is nothing to look up."""
+    """Look up the attempt before, unless it is the task's settled attempt."""
     task, end = state.tasks[slot - 1], state.target.high_watermark
     position, last = task.position, last_of(task.known, task.writer)
     if end <= task.marker and world.rules.proves_marker:

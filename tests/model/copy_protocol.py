@@ -36,7 +36,7 @@ class CopyProtocol:
         self.world = World(rules, setting)
 
     def moves(self, state: State) -> list[Move]:
-        """What happens without faults."""
+        """Return the moves that happen without faults."""
         moves = environment_moves(state)
         for slot, task in enumerate(state.tasks, 1):
             phase = task.phase
@@ -72,7 +72,7 @@ def _is_alone(state: State) -> bool:
 
 
 def canonical(state: State) -> State:
-    """Without requests that are certain to change nothing, and that nobody waits for."""
+    """Leave out requests that are certain to change nothing, and that nobody waits for."""
     if state.network and not state.faults.forget:
         waiting = {task.connection for task in state.tasks if task.phase == COPY}
         network = tuple(request for request in state.network if not _is_void(state, request, waiting))

@@ -186,7 +186,7 @@ def skip_lost(world: World, state: State, slot: int) -> State:
 
 
 def _moved(world: World, state: State, slot: int, end: End, incidents: tuple[Incident, ...]) -> State:
-    """It continues in place. That is stored before anything is sent, and recorded with the next batch."""
+    """Continue in place. That is stored before anything is sent, and recorded with the next batch."""
     task = state.tasks[slot - 1]
     position = task.acknowledged._replace(offset=end.offset, epoch=end.epoch)
     follows = task.ends[-1].after(end.records) == end
@@ -237,7 +237,7 @@ def be_refused(world: World, state: State, slot: int) -> State:
 
 @step("T{0} sends again what is not answered")
 def resend(world: World, state: State, slot: int, is_under_way: int) -> State:
-    """What the log holds is acknowledged. The rest is sent on a new connection.
+    """Acknowledge what the log holds, and send the rest on a new connection.
 
     What is on its way on the old one may arrive before, between or after.
     """
@@ -266,7 +266,7 @@ def _base_of(target: Target, batch: Batch, begin: int) -> int | None:
 
 @step("T{0} finds a new leader of the target")
 def find_leader(world: World, state: State, slot: int) -> State:
-    """What is not acknowledged was sent to the leader before: it is looked for, and sent again in order."""
+    """Look for what the leader before has not acknowledged, and send it again in order."""
     task = state.tasks[slot - 1]
     sent = tuple(Sent(batch, NO_ANSWER) for batch, _ in task.sent)
     found = task._replace(leader=state.target.leader, connection=task.connection + 1, sent=sent)
@@ -277,7 +277,7 @@ def find_leader(world: World, state: State, slot: int) -> State:
 
 @step("T{0} looks for its last entry")
 def look_for_entry(world: World, state: State, slot: int) -> State:
-    """Where it is missing, another attempt begins, which fences this one, too."""
+    """Begin another attempt if the entry is missing, which fences this one, too."""
     task, target = state.tasks[slot - 1], state.target
     at, task = task.doubted, task._replace(doubted=NOTHING)
     if at >= target.high_watermark:
@@ -289,7 +289,7 @@ def look_for_entry(world: World, state: State, slot: int) -> State:
 
 
 def _last_entry(task: Task) -> int:
-    """Its last acknowledged record, or its marker before."""
+    """Return the last acknowledged record, or the marker before."""
     position = task.acknowledged
     return position.target_end - 1 if position.sequence else task.marker
 
@@ -306,7 +306,7 @@ def store_position(world: World, state: State, slot: int) -> State:
 
 @step("T{0} stops in order")
 def stop(world: World, state: State, slot: int) -> State:
-    """It stores its position, and closes its attempt."""
+    """Store the position, and close the attempt."""
     task = state.tasks[slot - 1]
     position = task.acknowledged._replace(epoch=task.epoch)
     end = End(position.sequence, position.offset, position.epoch)

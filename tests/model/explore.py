@@ -122,7 +122,7 @@ def run_to_end(protocol: CopyProtocol, state: State, allowed: Faults, rng: rando
 
 
 def judged(protocol: CopyProtocol, move: Move, before: State, state: State, allowed: Faults) -> str | None:
-    """What the step from the state `before` has violated."""
+    """Return what the step from the state `before` has violated."""
     is_final = move[0] is finish and state.tasks[move[1][0] - 1].phase == DONE
     if protocol.world.rules.repeats:
         return repeating_violation(state, allowed, is_final=is_final)

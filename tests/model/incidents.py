@@ -8,7 +8,7 @@ SOURCE_TRUNCATED: Final = "source-truncated"
 RECORDS_LOST: Final = "records-lost"
 """The source no longer has them."""
 TARGET_LOST: Final = "target-truncated"
-"""Also if a leader that had forgotten the marker took records of a fenced attempt, and acknowledged them."""
+"""Reported also if a leader that forgot the marker acknowledged records of a fenced attempt."""
 DOUBLED: Final = "doubled"
 """A batch of a fenced attempt got in, because the leader had forgotten the producer, or the marker."""
 

@@ -23,7 +23,7 @@ from tests.model.state import (
 from tests.model.target_log import is_data
 
 NEWEST: Final = 10**6
-"""In a mutant: the source's newest leader epoch."""
+"""The source's newest leader epoch, in a mutant."""
 
 
 class Start(NamedTuple):
@@ -35,7 +35,7 @@ class Start(NamedTuple):
 
 
 class _Known(NamedTuple):
-    """What is acknowledged of an attempt for certain: all that follows is behind this target offset."""
+    """The certain acknowledgements of an attempt: all that follows is behind this target offset."""
 
     end: End
     target_end: int
@@ -54,7 +54,7 @@ def is_newest(position: Position | None, last: Record, *, is_stored: bool) -> bo
 
 
 def start_of(rules: Rules, target: Target, end: int, task: Task, last: Record) -> Start:
-    """Behind what the attempt before has written; the target's log ends at `end`.
+    """Return the start behind what the attempt before has written; the target's log ends at `end`.
 
     Where the own marker stands in place of what was acknowledged, that is lost.
     """
@@ -123,7 +123,7 @@ def _recorded(rules: Rules, last: Record) -> _Known:
 
 
 def _stored(last: Record, position: Position | None) -> _Known | None:
-    """None where the position is of another attempt, or older than an end that was acknowledged since."""
+    """Return the stored position; None if it is another attempt's, or older than an acknowledged end."""
     if position is None or position.writer != last.writer or position.sequence < last.ends[0].records:
         return None
     return _Known(End(position.sequence, position.offset, position.epoch), position.target_end)

@@ -9,7 +9,7 @@ from tests.model.target_log import is_data
 
 
 def violation(before: State, state: State, allowed: Faults) -> str | None:
-    """In any state; `allowed` are the faults that could happen from the beginning.
+    """Return a violation in any state; `allowed` are the faults that could happen from the beginning.
 
     The state `before` is judged already: of what the step left alone nothing new can be said.
     """
@@ -33,7 +33,7 @@ def final_violation(before: State, state: State, allowed: Faults) -> str | None:
 
 
 def repeating_violation(state: State, allowed: Faults, *, is_final: bool) -> str | None:
-    """Where records may come twice; `is_final` when a task has just finished."""
+    """Return a violation where records may come twice; `is_final` when a task has just finished."""
     found = _number_with_two_meanings(state) or _position_ahead(state, allowed)
     return found or (_missing(state, allowed) if is_final else None)
 
@@ -77,7 +77,7 @@ def _unexplained_double(state: State) -> str | None:
 
 
 def _out_of_sight(state: State) -> set[int]:
-    """Where a target that lost records had others in their place, and these have expired since."""
+    """Whether a target that lost records had others in their place, which have expired since."""
     target, begins = state.target, dict(state.target.begins)
     return {
         offset
@@ -87,7 +87,7 @@ def _out_of_sight(state: State) -> set[int]:
 
 
 def _position_ahead(state: State, allowed: Faults) -> str | None:
-    """Of what was acknowledged: a record that is on the target, unless that has lost it."""
+    """Whether a position is ahead of what was acknowledged and is on the target, unless that lost it."""
     position, target = state.position, state.target
     if position is None or not position.sequence or target.lost or position.target_end <= target.start:
         return None

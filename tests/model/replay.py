@@ -33,7 +33,7 @@ def replay(protocol: CopyProtocol, start: State, trace: Sequence[str]) -> Violat
 
 
 def shortened(protocol: CopyProtocol, violation: Violation) -> Violation:
-    """Without needless steps; not always the shortest, but none of its steps can be left out alone."""
+    """Leave out needless steps; the result is not always the shortest, but needs each of its steps."""
     size = len(violation.trace) // 2
     while size:
         shorter = _without_some(protocol, violation, size)

@@ -11,7 +11,7 @@ class Fence(Enum):
 
 
 class Find(Enum):
-    """How the last record on the target becomes an offset of the source."""
+    """The ways from the last record on the target to an offset of the source."""
 
     BY_ENDS = 0
     BY_COUNT = 1
@@ -32,17 +32,17 @@ class Rules(NamedTuple):
     reads_again: bool = True
     """The records are read a second time when the marker is replicated."""
     awaits_marker: bool = True
-    """Nothing is read before the marker is below the high watermark."""
+    """The log is read only when the marker is below the high watermark."""
     proves_marker: bool = True
-    """Where it is gone another attempt begins; where it stands in place of records, these are lost."""
+    """If the marker is gone, another attempt begins; if it took the place of records, these are lost."""
     writes_ahead: bool = True
     """Ends are recorded before the first batch that does not continue the one before."""
     records_epochs: bool = True
     """A recorded end has the source's leader epoch, which the first Fetch names."""
     records_acknowledged: bool = True
-    """With its ends an attempt records how many of its records are acknowledged, and up to which offset."""
+    """An attempt records with its ends how many of its records are acknowledged, and up to which offset."""
     stores_starts: bool = True
-    """Where an attempt starts, or continues after an incident, is stored before anything is sent."""
+    """The start of an attempt, also after an incident, is stored before anything is sent."""
     attempts_decide: bool = True
     """The stored position counts only if it is of the newest attempt."""
     reads_position_late: bool = True
@@ -51,7 +51,7 @@ class Rules(NamedTuple):
     """An attempt is closed only if nothing that it sent is unanswered."""
     checks_base_offsets: bool = True
     counts_offsets: bool = True
-    """What is behind the position, and just before it, is counted, batch by batch."""
+    """Records behind the position, and just before it, are counted batch by batch."""
     looks_on_new_leaders: bool = True
     """Whether another's entry stands in place of the last own one, where the target has a new leader."""
     waits_for_old_id: bool = True
@@ -69,6 +69,6 @@ class Setting(NamedTuple):
 
 IMPLEMENTED: Final = Rules()
 UNFENCED: Final = Rules(claims=False, repeats=True, looks_on_new_leaders=False)
-"""What is implemented for mirrors without the right to claim."""
+"""The rules of mirrors without the right to claim."""
 
 USUAL: Final = Setting()

@@ -78,6 +78,6 @@ def walks_from(seed: int, rules: Rules, ends: int = ENDS) -> tuple[CopyProtocol,
 
 
 def walks_to_catch(rules: Rules, first: int, walks: int) -> int | None:
-    """How many walks it takes to find that the rules are wrong, each of another seed."""
+    """Return how many walks it takes to find that the rules are wrong, each with another seed."""
     found = (count for count in range(1, walks + 1) if walks_from(first + count - 1, rules, 1)[1] is not None)
     return next(found, None)

@@ -47,7 +47,7 @@ def epoch_at(source: Source, offset: int) -> int:
 
 
 def end_of_epoch(source: Source, epoch: int) -> tuple[int, int]:
-    """As OffsetsForLeaderEpoch: the newest leader epoch up to `epoch`, and its end offset."""
+    """Return the newest leader epoch up to `epoch` and its end offset, as OffsetsForLeaderEpoch does."""
     if epoch >= source.epoch:
         return source.epoch, len(source.log)
     found = -1
@@ -60,7 +60,7 @@ def end_of_epoch(source: Source, epoch: int) -> tuple[int, int]:
 
 
 def divergence(source: Source, offset: int, claim: int) -> tuple[int, int] | None:
-    """What a Fetch is answered that claims a leader epoch which the log before `offset` does not have."""
+    """Return the answer to a Fetch that claims a leader epoch which the log before `offset` lacks."""
     if claim < 0:
         return None
     epoch, end = end_of_epoch(source, claim)
@@ -68,7 +68,7 @@ def divergence(source: Source, offset: int, claim: int) -> tuple[int, int] | Non
 
 
 def offsets(source: Source) -> Iterator[int]:
-    """Those of the records that have neither expired nor been compacted away."""
+    """Return the offsets of records that have neither expired nor been compacted away."""
     return (offset for offset in range(source.start, len(source.log)) if is_record(source.log[offset]))
 
 

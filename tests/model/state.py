@@ -35,7 +35,7 @@ class KeptBatch(NamedTuple):
 
 
 class ProducerState(NamedTuple):
-    """What the leader of the target partition remembers of one producer id."""
+    """The target leader's memory of one producer id."""
 
     producer: int
     writer: int
@@ -58,7 +58,7 @@ class Target(NamedTuple):
     forgotten: int = 0
     """A broker that loads the log again takes no producer state from entries before this offset."""
     stamped: int = 10**6
-    """From this offset on the target stamps or recompresses, so contents differ from the source's."""
+    """The offset from which the target stamps or recompresses, so contents differ from the source's."""
     newest: int = 0
     """The newest writer that ever stood in the log; nobody knows it."""
     let_in: frozenset[int] = frozenset()
@@ -70,7 +70,7 @@ class Target(NamedTuple):
 
 
 class End(NamedTuple):
-    """Behind so many records of an attempt, the source's next offset, and the leader epoch that is read."""
+    """The source's next offset and leader epoch behind this number of an attempt's records."""
 
     records: int
     offset: int
@@ -94,7 +94,7 @@ class Acknowledged(NamedTuple):
 
 
 class Record(NamedTuple):
-    """What an attempt has recorded of itself."""
+    """The record of an attempt."""
 
     writer: int
     stage: int = CLAIMED
@@ -106,7 +106,7 @@ class Record(NamedTuple):
 
 
 class Position(NamedTuple):
-    """Behind the last acknowledged record of a writer: sequence, source offset, target offset."""
+    """The sequence, source offset and target offset behind a writer's last acknowledged record."""
 
     writer: int
     sequence: int
@@ -135,7 +135,7 @@ class Sent(NamedTuple):
 NO_ANSWER: Final = -1
 FENCED: Final = -3
 OUT_OF_ORDER: Final = -4
-"""Not -2, which has the hash of -1."""
+"""-4 instead of -2, whose hash is that of -1."""
 
 
 class Request(NamedTuple):
@@ -159,7 +159,7 @@ BEGIN: Final = 10
 STORE: Final = 11
 COPY: Final = 12
 PAUSED: Final = 13
-"""It has failed, or was fenced, and begins another attempt some time."""
+"""The task has failed, or was fenced, and begins another attempt some time."""
 DONE: Final = 14
 DEAD: Final = 15
 """The phases of a task."""
@@ -170,17 +170,17 @@ class Task(NamedTuple):
 
     phase: int = IDLE
     writer: int = 0
-    """Of its attempt."""
+    """The writer of its attempt."""
     settled: int = 0
-    """Its own attempt before, if that has nothing unanswered and sends nothing more."""
+    """The task's earlier attempt, if that has nothing unanswered and sends nothing more."""
     position: Position | None = None
-    """What it knows of the partition; from its own acknowledgements, or as stored."""
+    """The position that the task knows, from acknowledgements or as stored."""
     is_stored: bool = True
     """Whether that was read from the store."""
     known: tuple[Record, ...] = ()
     """The attempts before, while it starts."""
     marker: int = NOTHING
-    """Where its marker is looked for, and then where it was seen."""
+    """The place where the marker is looked for, and then where it was seen."""
     offset: int = 0
     """The next one to fetch."""
     epoch: int = NOTHING
@@ -189,7 +189,7 @@ class Task(NamedTuple):
     """The target offset where the attempt began."""
     ends: tuple[End, ...] = ()
     taken: int = 0
-    """How many records were sent."""
+    """The number of records that were sent."""
     sent: tuple[Sent, ...] = ()
     is_due: bool = False
     """Whether its ends must be recorded with the next batch, or in a mutant after that."""
@@ -198,7 +198,7 @@ class Task(NamedTuple):
     leader: int = 0
     connection: int = 0
     doubted: int = NOTHING
-    """Where its last entry was when it found another leader of the target, until that is looked for."""
+    """The place of the last entry when another leader was found, until that is looked for."""
 
     @property
     def acknowledged(self) -> Position:
@@ -214,7 +214,7 @@ class Coordinator(NamedTuple):
     marker: int = NOTHING
     """The writer of the newest marker of this partition."""
     offset: int = NOTHING
-    """Its offset, once the leader has appended it."""
+    """The offset, once the leader has appended it."""
 
 
 EMPTY: Final = 0
@@ -223,7 +223,7 @@ ENDING: Final = 2
 
 
 class Faults(NamedTuple):
-    """What may still happen, and how often."""
+    """The faults that may still happen, and how often."""
 
     append: int = 0
     control: int = 0

@@ -8,7 +8,7 @@ from tests.model.state import Faults, Incident, State, Task
 
 
 class World(NamedTuple):
-    """What does not change: the rules of the protocol and the circumstances."""
+    """The constants of an exploration: the rules of the protocol and the circumstances."""
 
     rules: Rules
     setting: Setting
@@ -35,13 +35,13 @@ def text_of(move: Move) -> str:
 
 
 def with_task(state: State, slot: int, task: Task, **changes: Any) -> State:
-    """With this task in the slot, and other changes of the state."""
+    """Return the state with this task in the slot, and other changes."""
     tasks = state.tasks
     return state._replace(tasks=(*tasks[: slot - 1], task, *tasks[slot:]), **changes)
 
 
 def with_incidents(state: State, incidents: tuple[Incident, ...]) -> frozenset[Incident]:
-    """Those of the state and these; the same value where there are none, which properties notice."""
+    """Return the state's incidents and these; the same value if there are none, which properties notice."""
     return state.incidents.union(incidents) if incidents else state.incidents
 
 

@@ -28,7 +28,7 @@ CONNECTIONS: int = 50
 
 
 def environment_moves(state: State) -> list[Move]:
-    """What continues without a fault."""
+    """Return the moves of brokers and network without a fault."""
     coordinator, target = state.coordinator, state.target
     moves: list[Move] = []
     if coordinator.status == ENDING:
@@ -158,7 +158,7 @@ def begin(world: World, state: State, slot: int) -> State:
 
 @step("T{0} begins again")
 def begin_again(world: World, state: State, slot: int) -> State:
-    """With what it knows of the position, or if that may be another's now, with the stored one."""
+    """Begin again with the known position, or with the stored one if another attempt may have moved it."""
     task, faults = state.tasks[slot - 1], state.faults
     position = state.position if task.is_stored else task.position
     left = faults._replace(again=max(faults.again - 1, 0))
@@ -277,7 +277,7 @@ def target_restamp(world: World, state: State) -> State:
 
 @step("the coordinator writes its last marker again")
 def target_mark_again(world: World, state: State) -> State:
-    """It had no answer."""
+    """Write the coordinator's last marker again; it had no answer."""
     state = state._replace(faults=spent(state.faults, "mark_again"))
     target = target_log.marked(state.target, state.coordinator.marker)
     return state if target is None else state._replace(target=target)

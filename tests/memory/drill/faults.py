@@ -23,7 +23,7 @@ Fault = Callable[[], str]
 
 
 class DrawnFates:
-    """What goes wrong with single requests, and at what rate."""
+    """Decides which single requests go wrong, and at what rate."""
 
     def __init__(self, rng: random.Random, rate: float) -> None:
         self._rng = rng
@@ -112,7 +112,7 @@ class Faults:
         return f"{cluster.name}: followers of {partition} fall behind"
 
     def _throttle(self) -> str:
-        """By quotas for writing, reading or all requests, which come and go."""
+        """Throttle by quotas for writing, reading or all requests, which come and go."""
         cluster = self._cluster()
         rate = self._rng.uniform(1_000.0, 20_000.0)
         producer, consumer = self._rng.choice([(rate, None), (None, rate), (rate, rate)])
@@ -156,7 +156,7 @@ class Faults:
         return f"the task of {flow.ends.flow} is started again while it runs"
 
     def _freeze(self) -> str:
-        """As SIGSTOP, longer than any time-out; it wakes beside its successor, and is given up some time."""
+        """Freeze a task longer than any time-out, as SIGSTOP does; it wakes beside its successor."""
         flow = self._flow()
         old = self._tasks.newest(flow)
         old.freeze()
@@ -194,7 +194,7 @@ class Faults:
         return f"retention removes what is before offset {log.start} of partition {partition}"
 
     def _truncate(self) -> str:
-        """At the source only.
+        """Truncate a log of the source.
 
         Invariant 1 (nothing is there twice) does not hold yet for a target that lost what it had
         acknowledged, is written on, and whose task then dies before it stores a position. See

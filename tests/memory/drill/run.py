@@ -21,7 +21,7 @@ from tests.memory.virtual_time import StuckError
 
 FAULTS_LAST_S: Final = 20.0
 CALM_S: Final = 8.0
-"""For so long records are written after the last fault."""
+"""The time for which records are written after the last fault."""
 
 RECOVERY_S: Final = 180.0
 """Longer than any sequence of time-outs and back-offs that the last fault can leave behind."""
@@ -40,11 +40,11 @@ class Result(NamedTuple):
     """Empty when the run ended well."""
     faults: list[str]
     ended_at: float
-    """In virtual time."""
+    """The end of the run, in virtual time."""
 
 
 class FailedRunError(Exception):
-    """What did not hold."""
+    """A check that did not hold."""
 
 
 class Drill:

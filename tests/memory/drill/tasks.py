@@ -37,7 +37,7 @@ class Tasks:
                 self.kill(flow, task)
 
     def kill_older(self) -> None:
-        """Those that have a successor."""
+        """Kill the tasks that have a successor."""
         for flow in self._stage.flows:
             for task in self._of(flow)[:-1]:
                 self.kill(flow, task)

@@ -20,13 +20,13 @@ from tests.memory.committed import committed_records
 from tests.memory.stage import Stage
 
 READ_S: Final = 1.0
-"""How often a driver reads what tasks report; a task reports as often."""
+"""The interval at which a driver reads reports; a task reports as often."""
 
 REQUEST_S: Final = 30.0
 """A request whose answer never comes is given up after that."""
 
 LATE_S: Final = REQUEST_S + max(CURRENT_S, CUT_OFF_AFTER_S) + 2 * READ_S + 3.0
-"""What is missing for longer is said: a request hangs, another one backs off, and reports come so late."""
+"""The longest time that a lack may not be shown: a request hangs, another backs off, reports are late."""
 
 ONCE_KNOWN_S: Final = 2 * READ_S + 1.0
 """A task that continues reports what it knew; with its next Fetch it knows better, and says so."""
