@@ -24,13 +24,13 @@ WORDS_MAX: Final = {
     "docs/DESIGN.md": 2000,
     "docs/benchmarks.md": 500,
     "docs/guarantees.md": 1200,
-    "docs/parity.md": 2100,
+    "docs/parity.md": 2200,
     "docs/security.md": 1400,
-    "docs/troubleshooting.md": 2100,
-    ".": 1000,
-    "docs": 1150,
+    "docs/troubleshooting.md": 2200,
+    ".": 1050,
+    "docs": 1200,
     "docs/decisions": 740,
-    "docs/design": 1150,
+    "docs/design": 1200,
 }
 """The most words of a page, or of each other page of a folder, so that it can be read at once."""
 RESULTS: Final = "RESULTS.md", "FENCE_COSTS.md"
