@@ -22,7 +22,7 @@ from tests.support.acls import in_force
 from tests.support.broker_data import admin, append, create_topic, numbered
 from tests.support.connections import connection
 from tests.support.freezing import frozen
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 TOPIC: Final = "contract.groups"
 WAIT_S: Final = 20.0
@@ -219,7 +219,7 @@ def pid_of_coordinator(cluster: LocalCluster, group: GroupId) -> int:
 def test_groups_of_a_silent_coordinator_are_read_last(trio: LocalCluster) -> None:
     create_topic(trio.bootstrap_servers, TOPIC)
     names = [GroupId(f"contract-groups-{number}") for number in range(20)]
-    with asking(trio, request_timeout_s=PATIENCE_S) as groups:
+    with asking(trio, request_timeout_s=PATIENCE_S * patience()) as groups:
         for group in names:
             write(groups, group, 7)
         with frozen(pid_of_coordinator(trio, names[0])):

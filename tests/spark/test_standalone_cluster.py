@@ -35,7 +35,7 @@ WAIT_S: Final = 120.0
 
 
 def topic(alias: str) -> str:
-    return f"{alias}.standalone"
+    return f"standalone.{alias}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -95,6 +95,7 @@ def binding(right: Right, principal: str) -> AclBinding:
 
 
 _STATE: Final = (Need.CREATE_TOPIC, Need.READ_TOPIC, Need.WRITE_TOPIC)
+_WRITTEN: Final = (Need.CREATE_TOPIC, Need.WRITE_TOPIC)
 _CHECKED: Final = (*_STATE, Need.DESCRIBE_TOPIC_CONFIGS)
 """The needs for a topic whose compaction is checked."""
 _REMOTE: Final = (*_STATE, Need.GROW_TOPIC, Need.ALTER_TOPIC_CONFIGS)
@@ -177,7 +178,7 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.SOURCE, Mode.PRESERVED, remote, [Need.DELETE_RECORDS], "each topic that it selects")
     yield of(Who.SOURCE, Mode.PRESERVED, own("migrations"), [Need.READ_TOPIC], "which topics are promoted")
     yield of(Who.SOURCE, Mode.PRESERVED, cluster, [Need.WRITE_MARKERS], "optional: fills long gaps faster")
-    yield of(Who.SOURCE, Mode.BAD_BATCHES, own("dead-letters"), _STATE, "what was skipped")
+    yield of(Who.SOURCE, Mode.BAD_BATCHES, own("dead-letters"), _WRITTEN, "what was skipped")
     ids = Resource(ResourceType.TOPIC, "mm2-producer-ids.internal")
     yield of(Who.SOURCE, Mode.OTHER_NAMES, ids, _STATE, "which flow wrote a batch")
     yield of(Who.SOURCE, Mode.QUOTAS, cluster, [Need.ALTER_QUOTAS])

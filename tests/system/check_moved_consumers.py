@@ -23,7 +23,7 @@ from tests.support.topic_reader import TopicReader
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
 
-TOPIC: Final = "moved.orders"
+TOPIC: Final = "relocated.orders"
 START: Final = 40
 WAIT_S: Final = 180.0
 
@@ -131,7 +131,7 @@ def test_a_streaming_query_moves_by_its_bootstrap_servers(
         "keep.bootstrap.servers": source.bootstrap_servers,
         "there.bootstrap.servers": target.bootstrap_servers,
         "keep->there.enabled": "true",
-        "keep->there.topics": r"moved\..*",
+        "keep->there.topics": r"relocated\..*",
         "keep->there.offsets.preserve": "true",
         "keep.consumer.isolation.level": "read_committed",
         "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 
 class ListedTopic(NamedTuple):
@@ -30,6 +30,9 @@ class TopicListing:
             for name, topic in self.topics.items()
             if not (topic.error or topic.is_internal)
         }
+
+
+NO_TOPICS: Final = TopicListing({})
 
 
 @dataclass(frozen=True, slots=True)

@@ -298,13 +298,10 @@ class SourceConnector:
 
     def _marked(self, partitions: Sequence[CopyPartition], topics: Topics) -> tuple[CopyPartition, ...]:
         assert self._admins is not None
-        listing = self._admins.source.listing()
-        self._start.look_back(topics.pairs, listing, self._admins.target.listing())
+        self._start.look_back(topics.pairs, topics.listing, self._admins.target.listing())
+        can_remember = self._own_topics.has_attempts
         return self._start.marked(
-            partitions,
-            listing,
-            {topic for topic, _ in topics.pairs},
-            can_remember=self._own_topics.has_attempts,
+            partitions, topics.listing, topics.selected.topics, can_remember=can_remember
         )
 
     def _tell_promoted(self) -> bool:

@@ -80,6 +80,11 @@ class Selected:
     pairs: Pairs = ()
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
 
+    @property
+    def topics(self) -> frozenset[str]:
+        """Every topic that is selected, whether it can be mirrored or not."""
+        return frozenset(topic for topic, _ in self.pairs) | self.blocked.keys()
+
 
 NOTHING_SELECTED: Final = Selected()
 

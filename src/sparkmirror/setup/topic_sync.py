@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.topics import TopicListing
+from sparkmirror.domain.topics import NO_TOPICS, TopicListing
 from sparkmirror.domain.troubles import Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
@@ -46,6 +46,8 @@ class Topics:
     plan: TopicPlan
     selected: Selected = NOTHING_SELECTED
     """The mirrored topics with their names on the target, and those that can't be mirrored."""
+    listing: TopicListing = NO_TOPICS
+    """The source's listing that all of this follows from: a later one may have topics beyond `selected`."""
 
     @property
     def pairs(self) -> Pairs:
@@ -190,7 +192,9 @@ class TopicSync:
         plan = plan_topics(self._settings, source, target, makeable)
         plan = replace(plan, warnings=(*plan.warnings, *map(str, secret.values())))
         self._untold = secret
-        return Topics(source, sight.target.counts, self._with_deletes(plan, sight.deletes), selected)
+        return Topics(
+            source, sight.target.counts, self._with_deletes(plan, sight.deletes), selected, sight.source
+        )
 
     def _with_made(self, target: Mapping[str, int]) -> Mapping[str, int]:
         """The target's topics as if it listed all that was made."""

@@ -121,6 +121,14 @@ def test_a_topic_that_a_changed_filter_selects_is_not_new(world: World) -> None:
     assert world.new(world.start(), [TOPIC, OTHER, "later"]) == set()
 
 
+def test_a_selected_topic_that_could_not_be_mirrored_is_new_when_it_can(world: World) -> None:
+    start = world.start()
+    world.new(start, [TOPIC])
+    world.stage.source.create("blocked", 1)
+    start.marked([], world.listing, [TOPIC, "blocked"], can_remember=True)
+    assert world.new(world.start(), [TOPIC, "blocked"]) == {"blocked-0"}
+
+
 def test_only_changes_are_written(world: World) -> None:
     start = world.start()
     log = world.stage.target.log(TopicPartition(ATTEMPTS_TOPIC, 0))

@@ -274,3 +274,11 @@ def test_topics_whose_names_can_t_be_used_are_troubles_from_the_start(
         ("raises", "blocked", (0, 1)),
     }
     assert all(it.remedy and it.requires_action for it in sync.troubles)
+    assert sync.plan().selected.topics == {"long", "blank", "one", "other", "raises", "good"}
+
+
+def test_a_plan_keeps_the_listing_that_it_follows_from(sync: TopicSync, sides: Admins) -> None:
+    planned = sync.plan()
+    sides.source.topics = listing(orders=5, new=1)
+    assert planned.selected.topics == planned.listing.topics.keys() == {"orders"}
+    assert sync.plan().selected.topics == sync.plan().listing.topics.keys() == {"orders", "new"}
