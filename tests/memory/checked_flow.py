@@ -79,8 +79,8 @@ class CheckedFlow:
         ends.source.create(SYNCS)
         ends.target.create(POSITIONS, POSITION_PARTITIONS, _COMPACTED)
         ends.target.create(ATTEMPTS, 1, _COMPACTED)
-        for topic in (PROGRESS, self.letters_topic):
-            ends.target.create(topic, 1, _COMPACTED)
+        ends.target.create(PROGRESS, 1, _COMPACTED)
+        ends.target.create(self.letters_topic, 1, _COMPACTED)
         ends.target.observers.append(self._target_has)
         ends.source.observers.append(self._source_has)
         self._judges: Mapping[str, Callable[[TopicPartition, Stored], None]] = {
@@ -95,7 +95,22 @@ class CheckedFlow:
         return range(len(self.records.ledgers))
 
     def target_log(self, partition: int) -> PartitionLog:
+        """One that has nothing while there is no such topic."""
+        if self.ends.remote not in self.ends.target.topics:
+            return PartitionLog({})
         return self.ends.target.log(TopicPartition(self.ends.remote, partition))
+
+    def lose_own_topics(self) -> None:
+        """The topics of positions and of progress."""
+        for topic in (POSITIONS, PROGRESS):
+            if topic in self.ends.target.topics:
+                self.ends.target.delete(topic)
+
+    def create_own_topics(self) -> None:
+        """Those that are not there, as the driver does."""
+        for topic, partitions in ((POSITIONS, POSITION_PARTITIONS), (PROGRESS, 1)):
+            if topic not in self.ends.target.topics:
+                self.ends.target.create(topic, partitions, _COMPACTED)
 
     def target_is_replaced(self) -> None:
         """The new topic has none of the records."""

@@ -70,6 +70,8 @@ class MemoryNetwork:
         self._late: list[tuple[Endpoint, bytes]] = []
         self.hung: set[Endpoint] = set()
         """Brokers that accept connections and requests, and do nothing until `wake`."""
+        self.unreachable: set[Endpoint] = set()
+        """Brokers that run, and whose listener can't be reached from here."""
 
     def loop(self) -> VirtualLoop:
         return VirtualLoop(self.virtual_time, self.readable)
@@ -99,7 +101,7 @@ class MemoryNetwork:
         del settings  # the delay is below every time-out
         delay_s = self.delay_s()
         endpoint = self._endpoints.get((host, port))
-        if endpoint is None or not (endpoint.is_up or endpoint in self.hung):
+        if endpoint is None or endpoint in self.unreachable or not (endpoint.is_up or endpoint in self.hung):
             self.sleep(delay_s)
             raise DisconnectedError(f"can't connect to {host}:{port}: refused")
         # The first request travels as much longer: so the caller needs no turn only for this.

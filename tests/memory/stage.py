@@ -12,6 +12,7 @@ from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan,
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, Reactions
+from sparkmirror.domain.known_brokers import Meant
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
 from sparkmirror.settings.source import CopySettings
 from tests.memory.checked_flow import ATTEMPTS, POSITIONS, PROGRESS, SYNCS, CheckedFlow, Ends
@@ -20,6 +21,7 @@ from tests.memory.ledger import Due
 from tests.memory.network import MemoryNetwork
 from tests.memory.source_records import FITS_BYTES, BadKind
 from tests.memory.virtual_time import TurnExecutor, VirtualTime
+from tests.support.batches import Rec, encode
 
 TOPIC: Final = "orders"
 REMOTE: Final = "near.orders"
@@ -140,6 +142,8 @@ class Stage:
         cluster.transaction_version = self.shape.transaction_version
         for broker in cluster.brokers:
             self.network.add(broker.host, broker.port, broker)
+        addresses = tuple((broker.host, broker.port) for broker in cluster.brokers)
+        self.network.known_brokers.mean(addresses, Meant(cluster.name, name))
         return cluster
 
     def _flow(self, ends: Ends) -> CheckedFlow:
@@ -219,14 +223,37 @@ class Stage:
         if not self._is_repaired:
             self.target_config.update(_config_of(self.shape))
 
+    def delete_topic(self, cluster: MemoryCluster, topic: str) -> None:
+        if topic in cluster.topics:
+            cluster.delete(topic)
+
     def replace_topic(self, cluster: MemoryCluster, topic: str) -> None:
-        cluster.delete(topic)
+        self.delete_topic(cluster, topic)
         cluster.create(topic, self.shape.partitions)
         if topic == REMOTE:
             self.forward.target_is_replaced()
         else:
             self.records.replaced()
         cluster.changed()
+
+    def lead_elsewhere(self, cluster: MemoryCluster) -> None:
+        """Another cluster answers at the brokers' addresses. It has topics of the same names."""
+        other = MemoryCluster(
+            self.time, f"another {cluster.name}", brokers=len(cluster.brokers), rng=self.rng
+        )
+        for name, topic in cluster.topics.items():
+            for at, log in enumerate(other.create(name, len(topic.partitions)).partitions):
+                log.append(bytes(encode([Rec(0, other.now_ms(), b"key", b"of another cluster %d" % at)])), 0)
+        other.observers.append(lambda at, _: self._violated(f"{at} of another cluster is written"))
+        for broker, there in zip(cluster.brokers, other.brokers, strict=True):
+            there.host, there.port = broker.host, broker.port
+            self.network.add(broker.host, broker.port, there)
+        self.network.disconnect()
+
+    def lead_back(self, cluster: MemoryCluster) -> None:
+        for broker in cluster.brokers:
+            self.network.add(broker.host, broker.port, broker)
+        self.network.disconnect()
 
     def copied(self, partition: int) -> list[int]:
         """The numbers of the source's records that are committed in the target."""

@@ -54,10 +54,13 @@ class Faults:
         yield from (self._move_leader, self._move_leader, self._restart_broker, self._disconnect)
         yield from (self._hold_followers, self._crash, self._move_coordinator, self._forget_producers)
         yield from (self._start_twice, self._freeze, self._freeze_alone, self._throttle)
+        yield from (self._cut_off_broker, self._lead_elsewhere)
+        if shape.is_fenced and not shape.is_transactional:
+            yield self._lose_own_topics
         if shape.is_two_way:
             yield self._crash
         if shape.is_lossy:
-            yield from (self._lose_records, self._truncate, self._replace_topic)
+            yield from (self._lose_records, self._truncate, self._replace_topic, self._delete_copy)
         if shape.is_compacted and not shape.preserves_offsets:
             # An attempt that was given up may have in flight what the next one takes for a gap.
             yield self._compact
@@ -93,6 +96,22 @@ class Faults:
         self._stage.network.disconnect(broker)
         self._later(8.0, lambda: None if broker.is_up else cluster.restart(broker))
         return f"{cluster.name}: broker {broker.node_id} restarts"
+
+    def _cut_off_broker(self) -> str:
+        """Its listener can't be reached, while it leads what it led."""
+        cluster, network = self._cluster(), self._stage.network
+        broker = self._rng.choice(cluster.brokers)
+        network.unreachable.add(broker)
+        network.disconnect(broker)
+        self._later(15.0, lambda: network.unreachable.discard(broker))
+        return f"{cluster.name}: broker {broker.node_id} can't be reached"
+
+    def _lead_elsewhere(self) -> str:
+        """A name leads to another cluster, of which nothing may be read, and to which nothing written."""
+        cluster = self._cluster()
+        self._stage.lead_elsewhere(cluster)
+        self._later(10.0, lambda: self._stage.lead_back(cluster))
+        return f"{cluster.name}: another cluster answers at its addresses"
 
     def _disconnect(self) -> str:
         self._stage.network.disconnect()
@@ -175,7 +194,26 @@ class Faults:
         self._stage.time.call_later(60.0, task.thaw)
         return f"the task of {flow.ends.flow} is frozen for a minute"
 
-    # logs
+    # topics and logs
+
+    def _lose_own_topics(self) -> str:
+        """The driver creates them again, and lets its tasks write what they know."""
+        flow = self._flow()
+        flow.lose_own_topics()
+
+        def found() -> None:
+            flow.create_own_topics()
+            self._tasks.forget_stored(flow)
+
+        self._later(3.0, found)
+        return f"the topics of positions and progress of {flow.ends.flow} are deleted"
+
+    def _delete_copy(self) -> str:
+        """The driver creates it again at its next refresh."""
+        stage = self._stage
+        stage.delete_topic(stage.target, REMOTE)
+        self._later(5.0, lambda: stage.replace_topic(stage.target, REMOTE))
+        return f"{stage.target.name}: {REMOTE} is deleted"
 
     def _compact(self) -> str:
         return self._rng.choice(self._traffic).compact()

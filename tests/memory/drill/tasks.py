@@ -42,6 +42,11 @@ class Tasks:
             for task in self._of(flow)[:-1]:
                 self.kill(flow, task)
 
+    def forget_stored(self, flow: CheckedFlow) -> None:
+        """As the driver lets them, when it has created state topics again."""
+        for task in self._of(flow):
+            task.loop.forget_stored()
+
     def stop_all(self) -> None:
         for loop in self._loops():
             loop.stop()

@@ -48,6 +48,7 @@ class FlowWords:
         self._stalled = StalledPartitions()
         self._reports: dict[TopicPartition, PartitionProgress] = {}
         self._tasks: dict[int, TaskProgress] = {}
+        self._log = flow.ends.target.log(TopicPartition(PROGRESS, 0))
         self._read_to = 0
         self._missing: dict[int, dict[int, float]] = {at: {} for at in flow.partitions}
         """By partition: records that are due and not there, and since when."""
@@ -79,9 +80,12 @@ class FlowWords:
     def _read(self) -> None:
         """Read the reports, if the broker that leads them is there."""
         cluster, now = self._flow.ends.target, self._stage.time.time()
-        log = cluster.log(TopicPartition(PROGRESS, 0))
-        if not any(broker.is_up and broker.node_id == log.leader for broker in cluster.brokers):
+        topic = cluster.topics.get(PROGRESS)
+        log = self._log if topic is None else topic.partitions[0]
+        if topic is None or not any(broker.node_id == log.leader for broker in cluster.live):
             return
+        if log is not self._log:
+            self._log, self._read_to = log, 0
         records = list(committed_records(log))
         for report in map(parse, records[self._read_to :]):
             if isinstance(report, PartitionProgress):
