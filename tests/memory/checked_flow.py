@@ -21,7 +21,6 @@ from tests.memory.source_records import SourceRecords
 
 POSITIONS: Final = "positions"
 ATTEMPTS: Final = "attempts"
-PROGRESS: Final = "progress"
 SYNCS: Final = "syncs"
 POSITION_PARTITIONS: Final = 2
 _COMPACTED: Final = {"cleanup.policy": "compact"}
@@ -76,17 +75,18 @@ class CheckedFlow:
         self._letters: list[set[tuple[int, int]]] = [set() for _ in range(partitions)]
         self._copied: dict[int, tuple[PartitionLog, int, list[int]]] = {}
         self.letters_topic = StateTopic.DEAD_LETTERS.of(ends.flow.source)
+        self.progress_topic = StateTopic.PROGRESS.of(ends.flow.source)
         ends.source.create(SYNCS)
         ends.target.create(POSITIONS, POSITION_PARTITIONS, _COMPACTED)
         ends.target.create(ATTEMPTS, 1, _COMPACTED)
-        ends.target.create(PROGRESS, 1, _COMPACTED)
+        ends.target.create(self.progress_topic, 1, _COMPACTED)
         ends.target.create(self.letters_topic, 1, _COMPACTED)
         ends.target.observers.append(self._target_has)
         ends.source.observers.append(self._source_has)
         self._judges: Mapping[str, Callable[[TopicPartition, Stored], None]] = {
             ends.remote: self._judge_records,
             POSITIONS: self._judge_positions,
-            PROGRESS: self._note_progress,
+            self.progress_topic: self._note_progress,
             self.letters_topic: self._judge_letters,
         }
 
@@ -100,15 +100,15 @@ class CheckedFlow:
             return PartitionLog({})
         return self.ends.target.log(TopicPartition(self.ends.remote, partition))
 
-    def lose_own_topics(self) -> None:
-        """The topics of positions and of progress."""
-        for topic in (POSITIONS, PROGRESS):
+    def lose(self, *topics: str) -> None:
+        """Somebody deletes topics of the mirror's own, by their names."""
+        for topic in topics:
             if topic in self.ends.target.topics:
                 self.ends.target.delete(topic)
 
     def create_own_topics(self) -> None:
         """Those that are not there, as the driver does."""
-        for topic, partitions in ((POSITIONS, POSITION_PARTITIONS), (PROGRESS, 1)):
+        for topic, partitions in ((POSITIONS, POSITION_PARTITIONS), (self.progress_topic, 1)):
             if topic not in self.ends.target.topics:
                 self.ends.target.create(topic, partitions, _COMPACTED)
 

@@ -15,7 +15,7 @@ from sparkmirror.domain.incidents import OnBadBatch, Reactions
 from sparkmirror.domain.known_brokers import Meant
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
 from sparkmirror.settings.source import CopySettings
-from tests.memory.checked_flow import ATTEMPTS, POSITIONS, PROGRESS, SYNCS, CheckedFlow, Ends
+from tests.memory.checked_flow import ATTEMPTS, POSITIONS, SYNCS, CheckedFlow, Ends
 from tests.memory.cluster import MemoryCluster
 from tests.memory.ledger import Due
 from tests.memory.network import MemoryNetwork
@@ -160,7 +160,8 @@ class Stage:
         )
 
     def plan(self, flow: CheckedFlow | None = None) -> TaskPlan:
-        ends, shape = (flow or self.forward).ends, self.shape
+        flow = flow or self.forward
+        ends, shape = flow.ends, self.shape
         source, target = self._connection(ends.source), self._connection(ends.target)
         partitions = [TopicPartition(ends.topic, at) for at in range(shape.partitions)]
         return TaskPlan(
@@ -175,7 +176,7 @@ class Stage:
             ),
             consumer=ConsumerSettings(source, read_committed=shape.reads_committed),
             producer=replace(ProducerSettings(target), in_flight_max=shape.in_flight_max),
-            state=StatePlan(target, POSITIONS, PROGRESS, ATTEMPTS if shape.is_fenced else None),
+            state=StatePlan(target, POSITIONS, flow.progress_topic, ATTEMPTS if shape.is_fenced else None),
             offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=shape.lag_max),
             settings=CopySettings(
                 Reactions(on_bad_batch=shape.on_bad_batch), provenance_header=shape.provenance_header

@@ -54,9 +54,7 @@ class Faults:
         yield from (self._move_leader, self._move_leader, self._restart_broker, self._disconnect)
         yield from (self._hold_followers, self._crash, self._move_coordinator, self._forget_producers)
         yield from (self._start_twice, self._freeze, self._freeze_alone, self._throttle)
-        yield from (self._cut_off_broker, self._lead_elsewhere)
-        if shape.is_fenced and not shape.is_transactional:
-            yield self._lose_own_topics
+        yield from (self._cut_off_broker, self._lead_elsewhere, self._lose_progress)
         if shape.is_two_way:
             yield self._crash
         if shape.is_lossy:
@@ -196,17 +194,17 @@ class Faults:
 
     # topics and logs
 
-    def _lose_own_topics(self) -> str:
-        """The driver creates them again, and lets its tasks write what they know."""
+    def _lose_progress(self) -> str:
+        """The driver creates the topic again, and lets its tasks write what they know."""
         flow = self._flow()
-        flow.lose_own_topics()
+        flow.lose(flow.progress_topic)
 
         def found() -> None:
             flow.create_own_topics()
             self._tasks.forget_stored(flow)
 
         self._later(3.0, found)
-        return f"the topics of positions and progress of {flow.ends.flow} are deleted"
+        return f"{flow.progress_topic} is deleted"
 
     def _delete_copy(self) -> str:
         """The driver creates it again at its next refresh."""

@@ -11,7 +11,9 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.incidents import OnBadBatch
+from tests.memory.checked_flow import POSITIONS
 from tests.memory.drill.faults import DrawnFates, Fault, Faults
+from tests.memory.drill.outside import OutsideLooks
 from tests.memory.drill.shapes import preserving, shape_of
 from tests.memory.drill.tasks import Tasks
 from tests.memory.drill.traffic import Traffic
@@ -30,6 +32,7 @@ _FAILED_FOR_S: Final = 5.0
 """So long a partition with a bad batch must stay failed before the fault is removed."""
 
 _STORED_WITHIN_S: Final = 30.0
+_LOOKS: Final = 2
 _STOP_S: Final = 60.0
 _EVENTS_MAX: Final = 1_000_000
 
@@ -60,6 +63,7 @@ class Drill:
         self.tasks = Tasks(stage)
         self.traffic = [Traffic(stage, flow, rng) for flow in stage.flows]
         self.words = [FlowWords(stage, flow) for flow in stage.flows]
+        self.outside = [OutsideLooks(stage, flow) for flow in stage.flows]
         self.faults: list[str] = []
         self._calm_until = stage.time.time() + FAULTS_LAST_S + CALM_S
 
@@ -86,6 +90,8 @@ class Drill:
             stage.time.call_later(rng.uniform(0, FAULTS_LAST_S), rng.choice(self.traffic).write)
         for fault in Faults(stage, self.tasks, self.traffic, rng).drawn():
             stage.time.call_later(rng.uniform(0, FAULTS_LAST_S), self._do, fault)
+        for _ in range(_LOOKS):
+            stage.time.call_later(rng.uniform(0, FAULTS_LAST_S + CALM_S), rng.choice(self.outside).begin)
         stage.time.call_later(FAULTS_LAST_S, self._calm)
         self._wait(lambda: stage.time.time() >= self._calm_until and self._has_written, RECOVERY_S)
         if stage.shape.bad is not None and stage.shape.on_bad_batch is OnBadBatch.FAIL:
@@ -96,12 +102,29 @@ class Drill:
         if not self._wait(lambda: self._stored, _STORED_WITHIN_S) and not self._overlapped:
             raise FailedRunError(f"not stored after {_STORED_WITHIN_S:g} s: {self._progress()}")
         self._expect_right_words()
+        if not stage.shape.is_transactional and not self._overlapped and rng.random() < 0.3:
+            self._lose_own_topics()
         self._stop()
+
+    def _lose_own_topics(self) -> None:
+        """Positions and reports are written again from memory."""
+        stage = self.stage
+        for flow in stage.flows:
+            flow.lose(POSITIONS, flow.progress_topic)
+        self._wait(lambda: False, self.rng.uniform(0.0, 5.0))
+        for flow in stage.flows:
+            flow.create_own_topics()
+            self.tasks.forget_stored(flow)
+            flow.records.write(0, 2)
+        self._expect("written from memory", lambda: self._stored, _STORED_WITHIN_S)
+        self._expect_right_words()
 
     def _expect_right_words(self) -> None:
         """Everything is copied, and nothing fails any more."""
         if not self._wait(lambda: not any(words.wrong() for words in self.words), SETTLED_S):
             raise FailedRunError(f"after {SETTLED_S:g} s: {[words.wrong() for words in self.words]}")
+        if wrong := [word for outside in self.outside for word in outside.wrong()]:
+            raise FailedRunError(f"from outside: {wrong}")
 
     @property
     def _overlapped(self) -> bool:

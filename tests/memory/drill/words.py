@@ -15,7 +15,7 @@ from sparkmirror.view.conditions import CURRENT_S
 from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.values import PartitionView
 from sparkmirror.view.words import Word
-from tests.memory.checked_flow import PROGRESS, CheckedFlow
+from tests.memory.checked_flow import CheckedFlow
 from tests.memory.committed import committed_records
 from tests.memory.stage import Stage
 
@@ -31,8 +31,8 @@ LATE_S: Final = REQUEST_S + max(CURRENT_S, CUT_OFF_AFTER_S) + 2 * READ_S + 3.0
 ONCE_KNOWN_S: Final = 2 * READ_S + 1.0
 """A task that continues reports what it knew; with its next Fetch it knows better, and says so."""
 
-SETTLED_S: Final = CUT_OFF_AFTER_S + 2 * READ_S
-"""When nothing is wrong any more, no word says so after that."""
+SETTLED_S: Final = REQUEST_S + CUT_OFF_AFTER_S + 2 * READ_S
+"""When nothing is wrong any more, no word says so after that: a report is written again, and read."""
 
 _NODE: Final = Node("drill", "0")
 _CONNECTOR: Final = ConnectorName("drill")
@@ -48,7 +48,7 @@ class FlowWords:
         self._stalled = StalledPartitions()
         self._reports: dict[TopicPartition, PartitionProgress] = {}
         self._tasks: dict[int, TaskProgress] = {}
-        self._log = flow.ends.target.log(TopicPartition(PROGRESS, 0))
+        self._log = flow.ends.target.log(TopicPartition(flow.progress_topic, 0))
         self._read_to = 0
         self._missing: dict[int, dict[int, float]] = {at: {} for at in flow.partitions}
         """By partition: records that are due and not there, and since when."""
@@ -80,7 +80,7 @@ class FlowWords:
     def _read(self) -> None:
         """Read the reports, if the broker that leads them is there."""
         cluster, now = self._flow.ends.target, self._stage.time.time()
-        topic = cluster.topics.get(PROGRESS)
+        topic = cluster.topics.get(self._flow.progress_topic)
         log = self._log if topic is None else topic.partitions[0]
         if topic is None or not any(broker.node_id == log.leader for broker in cluster.live):
             return

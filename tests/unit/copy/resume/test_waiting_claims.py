@@ -5,7 +5,7 @@ import random
 import pytest
 
 from sparkmirror.domain.ids import TopicPartition
-from tests.memory.checked_flow import ATTEMPTS, PROGRESS
+from tests.memory.checked_flow import ATTEMPTS
 from tests.memory.stage import REMOTE, TOPIC, Shape, Stage
 
 AWAY = 1
@@ -42,10 +42,12 @@ def test_a_partition_whose_source_can_not_be_read_grows_by_no_mark(
     assert stage.run_until(lambda: len(stage.copied(0)) == len(stage.copied(2)) == 50, 30.0)
     stage.run_until(lambda: False, 10.0)
     before = batches(stage)
-    reports = stage.target.log(TopicPartition(PROGRESS, 0)).end
+    reports = stage.target.log(TopicPartition(stage.forward.progress_topic, 0)).end
     stage.run_until(lambda: False, 240.0)
     assert batches(stage) == before
-    assert stage.target.log(TopicPartition(PROGRESS, 0)).end - reports <= 25, "the task's own, every 10 s"
+    assert stage.target.log(TopicPartition(stage.forward.progress_topic, 0)).end - reports <= 25, (
+        "the task's own, every 10 s"
+    )
     assert before[0] <= 51 * int(has_position) + int(has_earlier_attempt)
     stage.source.log(TopicPartition(TOPIC, AWAY)).lead(0)
     stage.source.changed()
