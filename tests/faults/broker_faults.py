@@ -5,12 +5,13 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack
 
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
 from tests.faults.fault import LONGER_THAN_REQUESTS, SHORT, Area, Need, fault
 from tests.faults.numbered import FRAIL, NUMBERED, NUMBERED_PARTITIONS
 from tests.faults.side import BROKERS, Side
 from tests.faults.spark_processes import kill_all
-from tests.faults.testbed import TOPIC, DrillTestbed, remote
+from tests.faults.testbed import ALIAS, TOPIC, DrillTestbed, delete, remote
 from tests.faults.unclean import elect_unclean
 
 
@@ -180,3 +181,24 @@ def throttle_by_quota(testbed: DrillTestbed, rng: random.Random) -> Iterator[Non
     side.limit(rng.choice([5_000.0, 20_000.0]))
     yield
     side.limit(None)
+
+
+@fault(Area.BROKERS, need=Need.ALONE)
+def throttle_creations(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
+    """By a quota of the target's controller: topics are mirrored as it lets them through."""
+    testbed.target.limit_creations(rng.choice([0.3, 1.0]))
+    created = testbed.create_some_topics(4)
+    testbed.target.await_topics(*map(remote, created))
+    yield
+    testbed.target.limit_creations(None)
+
+
+@fault(Area.BROKERS, need=Need.ALONE)
+def lose_own_topics(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
+    """An operator deletes topics of the mirror's own; it creates them again, and goes on where it was."""
+    own = [kind.of(Alias(ALIAS)) for kind in (StateTopic.OFFSETS, StateTopic.PROGRESS)]
+    lost = testbed.target.topic_ids(rng.sample(own, rng.randint(1, len(own))))
+    for topic in lost:
+        delete(testbed.target.cluster, topic)
+    testbed.target.await_others(lost)
+    yield

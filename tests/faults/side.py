@@ -1,8 +1,8 @@
 """Controls one of the two clusters of a drill: three brokers with a proxy before each."""
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,7 +13,9 @@ from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, AlterCl
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.net.connection import Connection
 from tests.support.broker_data import admin, config, configure
 from tests.support.connections import connection
@@ -188,10 +190,16 @@ class Side:
 
     def limit(self, bytes_per_s: float | None) -> None:
         """Set the default client quota for reading and writing; None removes it."""
+        self._set_quotas({"producer_byte_rate": bytes_per_s, "consumer_byte_rate": bytes_per_s})
+
+    def limit_creations(self, partitions_per_s: float | None) -> None:
+        """Set the default client quota for partitions that are created or deleted; None removes it."""
+        self._set_quotas({"controller_mutation_rate": partitions_per_s})
+
+    def _set_quotas(self, quotas: Mapping[str, float | None]) -> None:
         data = AlterClientQuotasRequest.EntryData
         ops = [
-            data.OpData(key=f"{kind}_byte_rate", value=bytes_per_s or 0.0, remove=bytes_per_s is None)
-            for kind in ("producer", "consumer")
+            data.OpData(key=name, value=value or 0.0, remove=value is None) for name, value in quotas.items()
         ]
         default = data.EntityData(entity_type="client-id", entity_name=None)
         request = AlterClientQuotasRequest(entries=[data(entity=[default], ops=ops)], validate_only=False)
@@ -207,6 +215,26 @@ class Side:
         configure(self.cluster, topic, {name: value})
         yield
         configure(self.cluster, topic, {name: before})
+
+    def await_topics(self, *topics: str) -> None:
+        await_value(
+            lambda: set(topics) <= self._listed().keys(), WAIT_S, lambda: f"{topics} of {[*self._listed()]}"
+        )
+
+    def topic_ids(self, topics: Collection[str]) -> Mapping[str, bytes]:
+        """Those of the topics that are there."""
+        with suppress(SparkmirrorError):
+            return read_metadata(self.connection, topics).topic_ids
+        return {}
+
+    def await_others(self, topics: Mapping[str, bytes]) -> None:
+        """Wait until there are topics of these names, and other ids."""
+
+        def are_others() -> bool:
+            ids = self.topic_ids(topics)
+            return all(ids.get(name, topic_id) != topic_id for name, topic_id in topics.items())
+
+        await_value(are_others, WAIT_S, lambda: f"{[*topics]} were not created again")
 
     def require_in_sync(self, replicas: int) -> None:
         """Set `min.insync.replicas` of the topic."""

@@ -128,6 +128,7 @@ class DrillTestbed:
         self._spark_home = _spark_home(folder / "spark")
         self._log_before_start = 0
         self._has_extra_topic = False
+        self._some_topics = 0
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -209,6 +210,14 @@ class DrillTestbed:
         delete(cluster, EXTRA_TOPIC) if self._has_extra_topic else create(cluster, EXTRA_TOPIC, 1)
         self._has_extra_topic = not self._has_extra_topic
         self.await_copy_job(before)
+
+    def create_some_topics(self, count: int) -> list[str]:
+        """Of the source, to be mirrored. They stay empty. Returns their names."""
+        names = [f"{EXTRA_TOPIC}.{self._some_topics + at}" for at in range(count)]
+        self._some_topics += count
+        for name in names:
+            create(self.source.cluster, name, 1)
+        return names
 
     def kill_driver(self) -> None:
         """Kill it and restart it at once, as a supervisor does."""
