@@ -51,6 +51,7 @@ class CheckedFlow:
         is_lossy: bool,
         is_fenced: bool = True,
         preserves_offsets: bool = False,
+        reads_committed: bool = False,
         added: Headers = (),
     ) -> None:
         """`added` are the headers that the flow adds to its records.
@@ -61,6 +62,7 @@ class CheckedFlow:
         self.records = SourceRecords(ends.source, ends.topic, partitions, ends.mark)
         self.reported: dict[int, PartitionProgress] = {}
         """The last progress record of each partition."""
+        self.reads_committed = reads_committed
         self._is_transactional = is_transactional
         self._is_lossy = is_lossy
         self._preserves_offsets = preserves_offsets
@@ -127,6 +129,12 @@ class CheckedFlow:
             numbers = [number for number in found if number >= 0]
             self._copied[partition] = log, log.changes, numbers
         return numbers
+
+    def missing(self, partition: int) -> set[int]:
+        """The numbers of the records that are due, can be read from the source, and are not there."""
+        log = self.records.log(partition)
+        end = log.last_stable_offset if self.reads_committed else log.high_watermark
+        return set(self.records.ledgers[partition].due(end)).difference(self.copied(partition))
 
     def is_copied(self, partition: int, *, before: int | None = None) -> bool:
         """Whether all records that are due are there, or all before this source offset."""

@@ -156,6 +156,7 @@ class Stage:
             is_lossy=shape.is_lossy,
             is_fenced=shape.is_fenced,
             preserves_offsets=shape.preserves_offsets,
+            reads_committed=shape.reads_committed,
             added=((HEADER.decode(), ends.flow.source.encode()),) if shape.provenance_header else (),
         )
 

@@ -67,10 +67,7 @@ class OutsideLooks:
         return PartitionReports().of(look)
 
     def _missing(self) -> Mapping[int, set[int]]:
-        return {
-            at: set(self._flow.records.ledgers[at].due()).difference(self._flow.copied(at))
-            for at in self._flow.partitions
-        }
+        return {at: self._flow.missing(at) for at in self._flow.partitions}
 
     def _judge(self, reports: list[PartitionProgress] | None, before: Mapping[int, set[int]]) -> None:
         still = self._missing()

@@ -123,8 +123,11 @@ class Drill:
         """Everything is copied, and nothing fails any more."""
         if not self._wait(lambda: not any(words.wrong() for words in self.words), SETTLED_S):
             raise FailedRunError(f"after {SETTLED_S:g} s: {[words.wrong() for words in self.words]}")
-        if wrong := [word for outside in self.outside for word in outside.wrong()]:
-            raise FailedRunError(f"from outside: {wrong}")
+        until = self.stage.time.time() + SETTLED_S
+        while wrong := [word for outside in self.outside for word in outside.wrong()]:
+            if self.stage.time.time() > until:
+                raise FailedRunError(f"from outside, after {SETTLED_S:g} s: {wrong}")
+            self._wait(lambda: False, 1.0)
 
     @property
     def _overlapped(self) -> bool:

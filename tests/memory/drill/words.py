@@ -102,8 +102,7 @@ class FlowWords:
     def _note_missing(self) -> None:
         now = self._stage.time.time()
         for at, known in self._missing.items():
-            missing = set(self._flow.records.ledgers[at].due()).difference(self._flow.copied(at))
-            self._missing[at] = {number: known.get(number, now) for number in missing}
+            self._missing[at] = {number: known.get(number, now) for number in self._flow.missing(at)}
 
     def _judge(self, view: PartitionView) -> None:
         now, at = self._stage.time.time(), view.source.partition
