@@ -85,6 +85,16 @@ ALERTS: Final = (
         "Do what the error says. Failed partitions are retried periodically; most need no restart.",
     ),
     Alert(
+        "MirrorTrouble",
+        f'{_BY_FLOW} (sparkmirror_troubles{{word!~"throttled|waiting"}}) > 0',
+        "5m",
+        "critical",
+        f"{_FLOW}: {{{{ $value }}}} things that were asked for can't be done",
+        "Topics can't be created or grown, internal topics can't be written, offsets of groups are refused: whatever was selected and is not done.",
+        "`sparkmirror status FILE`, pages and the log have each reason, since when it holds, and the remedy.",
+        "Do what the remedy says. It is tried again periodically; nothing needs a restart.",
+    ),
+    Alert(
         "MirrorRetrying",
         f'{_BY_FLOW} (sparkmirror_partitions{{state="retrying"}}) > 0',
         "10m",

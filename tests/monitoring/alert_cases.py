@@ -11,6 +11,7 @@ _CONNECTOR: Final = f'{_FLOW},connector="c"'
 _LAG: Final = f'sparkmirror_lag_seconds{{{_FLOW},destination="b",topic="t",partition="0"}}'
 _RECORDS: Final = f'sparkmirror_lag_records{{{_FLOW},destination="b",topic="t",partition="0"}}'
 _STATE: Final = f'sparkmirror_partitions{{{_CONNECTOR},state="%s"}}'
+_TROUBLES: Final = f'sparkmirror_troubles{{{_CONNECTOR},word="%s"}}'
 _LOST: Final = f"sparkmirror_lost_records_total{{{_CONNECTOR}}}"
 _INCIDENTS: Final = f'sparkmirror_incidents_total{{{_CONNECTOR},kind="%s"}}'
 _TRANSLATED: Final = f"sparkmirror_last_translation_timestamp_seconds{{{_CONNECTOR}}}"
@@ -65,6 +66,7 @@ CASES: Final = (
     *_both("MirrorSilent", 3, ((_STATE % "silent", "1x10"),), ((_STATE % "silent", "0x10"),)),
     *_both("MirrorSilent", 3, ((_STATE % "unknown", "1x10"),), ((_STATE % "running", "1x10"),)),
     *_both("MirrorPartitionFailed", 1, ((_STATE % "failed", "1x10"),), ((_STATE % "failed", "0x10"),)),
+    *_both("MirrorTrouble", 7, ((_TROUBLES % "not created", "9x20"),), ((_TROUBLES % "throttled", "9x20"),)),
     *_both("MirrorRetrying", 12, ((_STATE % "retrying", "1x20"),), ((_STATE % "retrying", "1x5 0x20"),)),
     *_both("MirrorLostRecords", 8, ((_LOST, "0x5 40x10"),), ((_LOST, "40x20"),)),
     *_both(

@@ -5,6 +5,7 @@ from math import nan
 from typing import Final
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.readings import (
     CheckpointReading,
     ConnectorReading,
@@ -64,12 +65,18 @@ CHECKPOINT = CheckpointReading(
     lookup_bytes=4096,
 )
 HEARTBEAT = HeartbeatReading(FLOW, ConnectorName("MirrorHeartbeatConnector"), {0: "running"}, 6, None)
+REFUSED: Final = Trouble(Cause(TroubleWord.NOT_COMMITTED, Subject.GROUP, "no"), "g")
 _TIMES: Final = Summary(1.0, nan, nan, nan)
 _TASK: Final = TaskReading(1, _TIMES, _TIMES, Traffic(1, 2, 3), Traffic(4, 5, 6), 7, 6, 0, 0)
 
 EVERY_CONNECTOR: Final[tuple[ConnectorReading, ...]] = (
     replace(SOURCE, of_tasks={0: _TASK}, up={FLOW.source: True}),
-    replace(CHECKPOINT, translated_at=1.0, translations={GroupId("g"): GroupTranslation(1.0, 1, 0, 0, 0)}),
+    replace(
+        CHECKPOINT,
+        translated_at=1.0,
+        troubles=[REFUSED],
+        translations={GroupId("g"): GroupTranslation(1.0, 1, 0, 0, 0)},
+    ),
     HEARTBEAT,
 )
 JVM: Final = JvmReading({"heap": MemoryReading(5, 7, 9)}, {"G1 Young Generation": GcReading(4, 0.25)}, 31)

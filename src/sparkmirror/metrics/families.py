@@ -7,6 +7,7 @@ would quote in an object name is quoted, as in the metrics of the MBeans.
 Pure.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 from sparkmirror.domain.ids import Flow
@@ -28,6 +29,7 @@ from sparkmirror.storage.verified import Verified
 def families(readings: Collection[ConnectorReading], node: NodeReading | None = None) -> Iterator[Family]:
     """Yield our own metrics of these connectors, each name once; `node` is a node of a Connect group."""
     yield from _node(node)
+    yield _troubles(readings)
     yield from _sources([reading for reading in readings if isinstance(reading, SourceReading)])
     yield from _checkpoints([reading for reading in readings if isinstance(reading, CheckpointReading)])
     yield from _heartbeats([reading for reading in readings if isinstance(reading, HeartbeatReading)])
@@ -43,6 +45,28 @@ def _node(node: NodeReading | None) -> Iterator[Family]:
         "1 on the node of the Connect group that leads, else 0; `leader` is the one that this node knows of.",
         ("leader",),
         [((node.leader or "",), int(node.is_leader))],
+    )
+
+
+_CONNECTOR = ("source", "target", "connector")
+
+
+def _connector_labels(reading: ConnectorReading) -> tuple[str, ...]:
+    return tuple(map(jmx_value, (*reading.flow, reading.connector)))
+
+
+def _troubles(readings: Collection[ConnectorReading]) -> Family:
+    """No sample of a connector that can do all that it was asked for."""
+    return Family(
+        "sparkmirror_troubles",
+        "Topics, groups, internal topics and actions that were asked for and can't be done, by the word for "
+        "it; all but throttled and waiting require action.",
+        (*_CONNECTOR, "word"),
+        [
+            ((*_connector_labels(reading), word.value), count)
+            for reading in readings
+            for word, count in sorted(Counter(it.word for it in reading.troubles).items())
+        ],
     )
 
 
@@ -144,13 +168,6 @@ def _result(found: Verified) -> str:
 def _partition_labels(flow: Flow, reading: PartitionReading) -> tuple[str, ...]:
     source, target = jmx_value(flow.source), jmx_value(flow.target)
     return source, target, target, jmx_value(reading.target_topic), reading.partition_label
-
-
-_CONNECTOR = ("source", "target", "connector")
-
-
-def _connector_labels(reading: ConnectorReading) -> tuple[str, ...]:
-    return tuple(map(jmx_value, (*reading.flow, reading.connector)))
 
 
 _OF_CONNECTORS: tuple[tuple[str, str, Callable[[SourceReading], int]], ...] = (

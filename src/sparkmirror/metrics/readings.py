@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
+from sparkmirror.domain.troubles import Trouble
 from sparkmirror.metrics.looks import PartitionLook
 from sparkmirror.metrics.partition_table import known_lag
 from sparkmirror.metrics.windows import NO_VALUES, Summary, summary_of_latencies
@@ -141,11 +142,12 @@ class NodeReading:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorReading:
-    """`tasks` maps each task to its state in Connect's words, in lower case."""
+    """`tasks` maps each task to its state in Connect's words, in lower case. `troubles`: what it can't do."""
 
     flow: Flow
     connector: ConnectorName
     tasks: Mapping[int, str]
+    troubles: Sequence[Trouble] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -203,7 +203,13 @@ class SourceRun:
         source, now = self._source, time.monotonic()
         reading = self._progress.meter.reading(self._of, source.assignment, self.failures(), now)
         up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
-        return replace(reading, gone=source.topics_gone, up=up, verified=self._history.verified())
+        return replace(
+            reading,
+            gone=source.topics_gone,
+            up=up,
+            verified=self._history.verified(),
+            troubles=self.troubles(),
+        )
 
     def look(self) -> SourceLook:
         source, failures = self._source, self.failures()
@@ -269,7 +275,8 @@ class CheckpointRun:
         pass
 
     def reading(self) -> CheckpointReading:
-        return self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
+        reading = self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
+        return replace(reading, troubles=self.troubles())
 
     def look(self) -> GroupsLook:
         of = GroupsLook(
@@ -316,7 +323,9 @@ class HeartbeatRun:
 
     def reading(self) -> HeartbeatReading:
         beats = self._heartbeats
-        return HeartbeatReading(*self._of, {0: "running"}, beats.emitted, beats.emitted_at)
+        return HeartbeatReading(
+            *self._of, {0: "running"}, beats.emitted, beats.emitted_at, troubles=self.troubles()
+        )
 
     def look(self) -> HeartbeatLook:
         emitted_at = self._heartbeats.emitted_at

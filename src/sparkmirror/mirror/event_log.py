@@ -122,8 +122,8 @@ class EventLog:
             self.note(EventKind.STOPPED, "was stopped")
         self._events.paused_until = 0.0
         self.flush()
-        if self._published:
-            self._put(self._progress, [ConnectorTroubles(self._connector, ())])
+        if self._published is not None:
+            self._put(self._progress, [ConnectorTroubles(self._connector, (), is_stopped=True)])
         self._close()
 
     def flush(self) -> None:

@@ -295,6 +295,8 @@ class SourceConnector:
             self._log.info("%s: another topic than before on the target; its tasks look", some_of(replaced))
             self._running = ()
         self._run(self._wanted)
+        is_idle = not (self._wanted or self._copy.waiting or self._topic_sync.troubles)
+        self._troubles.tell("first topic", [self._waits_for_topics()] if is_idle else [])
 
     def _marked(self, partitions: Sequence[CopyPartition], topics: Topics) -> tuple[CopyPartition, ...]:
         assert self._admins is not None
@@ -371,7 +373,6 @@ class SourceConnector:
             self._log.warning("%s; copying is taken back: the group elected this process", error)
             self._copy_jobs.replace(partitions, self._reassignment.load)
         self._running = partitions
-        self._troubles.tell("first topic", [] if partitions else [self._waits_for_topics()])
 
     def _waits_for_topics(self) -> Trouble:
         settings, source = self._settings, self._on.flow.source

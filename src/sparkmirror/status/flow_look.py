@@ -8,9 +8,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.domain.quantities import as_ago
-from sparkmirror.storage.progress import JobEpoch, PartitionProgress
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.storage.progress import ConnectorTroubles, JobEpoch, PartitionProgress
 from sparkmirror.storage.promotions import Promotions
 
 NEVER_RUN: Final = "no mirror of this file has run yet"
@@ -18,6 +19,12 @@ _SILENT_AFTER_S: Final = 15.0
 _HEARTBEATS_MISSED: Final = 3
 _AFTER_STOP_S: Final = 5.0
 """A heartbeat that is so much newer than the stop is another mirror's: clocks differ."""
+LEFT_OUT: Final = Cause(
+    TroubleWord.WAITING,
+    Subject.TOPIC,
+    "it, or some of its partitions, came after the mirror's start, and refresh.topics.enabled=false",
+    "restart the mirror to have it copied",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +37,9 @@ class FlowLook:
     this mirror's last copy job, if there was one; Java's mirror leaves none. `heartbeat_interval_s` is
     infinite for a flow that emits none. `throttled` has the shares of the last minute in which quotas of the
     source and the target throttled a task. `stopped_age_s` is since when the copy job was stopped in order.
+    source and the target throttled a task. `blocked` topics can't be mirrored by their names; `published` is
+    what this mirror's connectors have said last that they can't do; `connector` is the source connector.
+    `waiting` partitions are not on the target; `refreshes_topics`: a mirror that runs looks for new ones.
     """
 
     partitions: Sequence[PartitionProgress]
@@ -44,10 +54,58 @@ class FlowLook:
     reports: Mapping[TopicPartition, PartitionProgress] = field(default_factory=dict)
     throttled: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     stopped_age_s: float | None = None
+    blocked: Sequence[Trouble] = ()
+    connector: ConnectorName | None = None
+    published: Mapping[ConnectorName, ConnectorTroubles] = field(default_factory=dict)
+    waiting: frozenset[TopicPartition] = frozenset()
+    refreshes_topics: bool = True
 
     @property
     def is_stopped(self) -> bool:
-        return self.job is not None and self.job.stopped
+        if self.job is not None:
+            return self.job.stopped
+        own = self._own
+        return own is not None and own.is_stopped
+
+    @property
+    def _own(self) -> ConnectorTroubles | None:
+        return None if self.connector is None else self.published.get(self.connector)
+
+    def published_by(self, connector: ConnectorName | None) -> Sequence[Trouble]:
+        """Returns what the connector can't do, as far as that is known of a mirror that may run."""
+        own = None if connector is None else self.published.get(connector)
+        return () if own is None or self.is_running is False else own.troubles
+
+    @property
+    def troubles(self) -> Sequence[Trouble]:
+        """Returns what the source connector can't do, as far as that is known of a mirror that may run."""
+        if self.is_running is False:
+            return self.blocked
+        known = [it for it in self.published_by(self.connector) if it.word is not TroubleWord.BLOCKED]
+        return [*self.blocked, *known, *self._left_out()]
+
+    @property
+    def mirrored(self) -> Sequence[PartitionProgress]:
+        """Returns `partitions` without those that no task copies, for one of the troubles."""
+        if not self.troubles:
+            return self.partitions
+        held_back = {
+            TopicPartition(it.what, number)
+            for it in self.troubles
+            if it.cause.subject is Subject.TOPIC
+            for number in range(*it.partitions)
+        }
+        left_out = {it.what for it in self.troubles if it.cause is LEFT_OUT}
+        held_back |= {it for it in self.waiting if it.topic in left_out}
+        return [it for it in self.partitions if it.source not in held_back]
+
+    def _left_out(self) -> Sequence[Trouble]:
+        """Finds what came after the start of a mirror that looks once only."""
+        if self.refreshes_topics:
+            return []
+        known = {it.what for it in self.published_by(self.connector)}
+        topics = sorted({it.topic for it in self.waiting} - known)
+        return [Trouble(LEFT_OUT, topic) for topic in topics]
 
     @property
     def reported(self) -> Mapping[TopicPartition, PartitionProgress]:
@@ -82,7 +140,7 @@ class FlowLook:
         """Whether nothing shows that a mirror has ever begun: no heartbeat, job, position or sync."""
         is_begun = self.stored_ms is not None or any(it.position is not None for it in self.partitions)
         is_shown = self.heartbeat_age_s is not None or self.report_age_s is not None or self.job is not None
-        return not is_begun and not is_shown
+        return not is_begun and not is_shown and self._own is None
 
     @property
     def _is_stopped_since_the_last_heartbeat(self) -> bool:

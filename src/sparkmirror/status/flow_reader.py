@@ -22,9 +22,8 @@ from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
 from sparkmirror.status.last_heartbeat import LastHeartbeat
-from sparkmirror.status.mirrored_partitions import mirrored_partitions
+from sparkmirror.status.mirrored_partitions import Listed, list_selected
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
-from sparkmirror.storage.promotions import Promotions
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
 AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"
@@ -55,7 +54,8 @@ class FlowReader:
         """Raises KafkaError."""
         connector, heartbeat = self._access.connector, self._access.heartbeat
         promoted = self._promotions.read()
-        partitions, begins, ends = self._partitions(promoted)
+        listed = list_selected(self._access, lambda topic: topic not in promoted)
+        partitions, begins, ends = self._partitions(listed)
         heartbeat_ms = self._heartbeat.read()
         unless_missing(self._progress.catch_up, None)  # Java's mirror has no such topic
         reports = {
@@ -83,6 +83,11 @@ class FlowReader:
                 if name == connector and now - task.updated_at <= _RECENT_S
             },
             None if stopped_ms is None else max(0.0, now - stopped_ms / 1000),
+            connector=connector,
+            blocked=listed.blocked,
+            published=self._progress.troubles,
+            waiting=frozenset(each.source for each in listed.plan.waiting),
+            refreshes_topics=self._access.source.refresh_topics_interval_s is not None,
         )
 
     def absent(self, partitions: Collection[TopicPartition]) -> list[TopicPartition]:
@@ -91,14 +96,11 @@ class FlowReader:
         return [partition for partition, offset in found.items() if offset is None]
 
     def _partitions(
-        self, promoted: Promotions
+        self, listed: Listed
     ) -> tuple[list[PartitionProgress], Mapping[TopicPartition, int | None], Mapping[TopicPartition, int]]:
         """A report of each partition, the offsets from which they are to be copied, and the source's ends."""
         offsets = self._offsets
-        targets = {
-            each.source: each.target_topic
-            for each in mirrored_partitions(self._access, lambda topic: topic not in promoted)
-        }
+        targets = {each.source: each.target_topic for each in (*listed.plan.ready, *listed.plan.waiting)}
         offsets.read(targets)
         # Read later than the positions, so that none of the same log is ahead of them.
         ends = offsets_or_errors(self._everything, targets, LATEST)

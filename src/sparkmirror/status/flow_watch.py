@@ -8,7 +8,8 @@ from typing import Final, NamedTuple
 
 from sparkmirror.domain.assignment import Assignment
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
-from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.ids import Alias, ConnectorName
+from sparkmirror.domain.troubles import Trouble
 from sparkmirror.metrics.looks import THROTTLED_FROM, ClusterLook, ConnectorLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
 from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
@@ -133,7 +134,18 @@ class FlowWatch:
         source = replace(self._source_look(), unread=self._unread)
         of_groups = [] if self._groups is None else [self._groups.look()]
         looks = [source, *of_groups, self._heartbeat_look()]
-        return [replace(look, settings=self._flow.shown.get(look.connector, {})) for look in looks]
+        return [
+            replace(
+                look,
+                settings=self._flow.shown.get(look.connector, {}),
+                troubles=look.troubles or self._published(look.connector),
+            )
+            for look in looks
+        ]
+
+    def _published(self, connector: ConnectorName) -> Sequence[Trouble]:
+        """What the connector has said that it can't do."""
+        return () if self._last is None else self._last.flow.published_by(connector)
 
     @property
     def _unread(self) -> str | None:
@@ -176,6 +188,7 @@ class FlowWatch:
             is_running=flow.is_running,
             is_stopped=flow.is_stopped and flow.is_running is False,
             promoted=flow.promoted,
+            troubles=flow.troubles,
             position_age_s=None if flow.stored_ms is None else max(0.0, time.time() - flow.stored_ms / 1000),
         )
 

@@ -47,7 +47,7 @@ class PartitionReports:
         own = look.reported
         return [
             self._counted(it) if (report := own.get(it.source)) is None else _newer(report, it, look.ends)
-            for it in look.partitions
+            for it in look.mirrored
         ]
 
     def _counted(self, found: PartitionProgress) -> PartitionProgress:

@@ -224,6 +224,7 @@ class ConnectorTroubles:
 
     connector: ConnectorName
     troubles: Sequence[Trouble]
+    is_stopped: bool = False
 
     def to_record(self) -> LogRecord:
         left, causes = _TROUBLES_MAX, []
@@ -234,7 +235,10 @@ class ConnectorTroubles:
                 if left > 0:
                     things.append([it.what, it.name, it.since, *it.partitions])
             causes.append({"cause": list(cause), "things": things})
-        return LogRecord(compact_json([_TROUBLES, self.connector]), compact_json({"causes": causes}))
+        return LogRecord(
+            compact_json([_TROUBLES, self.connector]),
+            compact_json({"causes": causes, "stopped": self.is_stopped}),
+        )
 
 
 Record: TypeAlias = PartitionProgress | TaskProgress | JobEpoch | FlowLimits | StateLost | ConnectorTroubles
@@ -249,7 +253,7 @@ def _troubles(key: list[Any], value: dict[str, Any]) -> ConnectorTroubles:
             Trouble(cause, what, name, since, (first, stop))
             for what, name, since, first, stop in each["things"]
         ]
-    return ConnectorTroubles(ConnectorName(key[1]), found)
+    return ConnectorTroubles(ConnectorName(key[1]), found, bool(value["stopped"]))
 
 
 def parse_order(record: LogRecord) -> JobEpoch | FlowLimits | StateLost | None:
@@ -350,7 +354,7 @@ class ProgressReader:
         self._tasks: dict[tuple[ConnectorName, int], TaskProgress] = {}
         self._job_epochs: dict[ConnectorName, JobEpoch] = {}
         self._limits: dict[ConnectorName, RateLimits] = {}
-        self._troubles: dict[ConnectorName, Sequence[Trouble]] = {}
+        self._troubles: dict[ConnectorName, ConnectorTroubles] = {}
 
     def poll(
         self, timeout_s: float = 0.0
@@ -370,7 +374,7 @@ class ProgressReader:
             elif isinstance(parsed, FlowLimits):
                 self._limits[parsed.connector] = parsed.limits
             elif isinstance(parsed, ConnectorTroubles):
-                self._troubles[parsed.connector] = parsed.troubles
+                self._troubles[parsed.connector] = parsed
 
     def _take_progress(self, report: PartitionProgress) -> None:
         key = report.connector, report.source
@@ -393,7 +397,7 @@ class ProgressReader:
         return self._job_epochs
 
     @property
-    def troubles(self) -> Mapping[ConnectorName, Sequence[Trouble]]:
+    def troubles(self) -> Mapping[ConnectorName, ConnectorTroubles]:
         """The troubles of each connector at their last change; a live view."""
         return self._troubles
 

@@ -1,4 +1,4 @@
-"""Answers `GET /mirror`: the view as JSON, by the parameters of the URL."""
+"""Answers `GET /mirror`, the view as JSON by the parameters of the URL, and `GET /health` of a mirror."""
 
 import json
 from collections.abc import Mapping
@@ -10,6 +10,7 @@ from sparkmirror.domain.connect import ConnectError
 from sparkmirror.ui.looks import look_of
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.view_json import SIZE, SIZE_MAX, Asked, view_json
+from sparkmirror.view.words import Word, severity
 
 
 def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response:
@@ -20,6 +21,22 @@ def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response
         raise ConnectError(HTTPStatus.NOT_FOUND, str(error.args[0])) from error
     # Names may hold half a surrogate pair: as an escape it is JSON still.
     return Response(json.dumps(content, separators=(",", ":")), media_type="application/json")
+
+
+def health_response(view: MirrorView) -> Response:
+    """Answer as a Connect worker does (KIP-1017), by what the flows do: 200, 503 or 500, and their words."""
+    worst = severity(view.state.word)
+    if worst > severity(Word.RETRYING) or not view.flows:
+        status, code = "healthy", HTTPStatus.OK
+    elif view.state.word is Word.STARTING:
+        status, code = "starting", HTTPStatus.SERVICE_UNAVAILABLE
+    else:
+        status, code = "unhealthy", HTTPStatus.INTERNAL_SERVER_ERROR
+    lines = [
+        f"{it.flow}: {it.state.word}" + (f": {it.state.error}" if it.state.error else "") for it in view.flows
+    ]
+    content = {"status": status, "message": "\n".join(lines) or "No flow runs."}
+    return Response(json.dumps(content), code, media_type="application/json")
 
 
 def asked_of(parameters: Mapping[str, str]) -> Asked:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from prometheus_client.parser import text_string_to_metric_families
 
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.exposition import Heads, page
 from sparkmirror.metrics.families import families
 from sparkmirror.metrics.mbeans import jmx_value, mbeans
@@ -20,7 +21,7 @@ from sparkmirror.metrics.readings import (
 )
 from sparkmirror.metrics.settings import default_settings
 from sparkmirror.storage.verified import Verified
-from tests.support.metric_readings import CHECKPOINT, FLOW, HEARTBEAT, PARTITION, SOURCE
+from tests.support.metric_readings import CHECKPOINT, FLOW, HEARTBEAT, PARTITION, REFUSED, SOURCE
 
 
 class Found(NamedTuple):
@@ -230,3 +231,18 @@ def test_the_drivers_jvm_has_the_jmx_exporters_names() -> None:
         ("jvm_gc_collection_seconds_sum", "G1 Young Generation"): 0.25,
         ("jvm_threads_current",): 31,
     }
+
+
+def test_what_can_t_be_done_is_counted_by_its_word_and_by_connector() -> None:
+    topics = Cause(TroubleWord.NOT_CREATED, Subject.TOPIC, "no")
+    waiting = Cause(TroubleWord.THROTTLED, Subject.TOPIC, "a quota")
+    source = replace(
+        SOURCE, troubles=[*(Trouble(topics, f"t{number}") for number in range(9)), Trouble(waiting, "slow")]
+    )
+    family = families_of(source, CHECKPOINT, replace(HEARTBEAT, troubles=[REFUSED]))["sparkmirror_troubles"]
+    assert {(its["connector"], its["word"], number) for its, number in family.samples} == {
+        ("MirrorSourceConnector", "not created", 9),
+        ("MirrorSourceConnector", "throttled", 1),
+        ("MirrorHeartbeatConnector", "not committed", 1),
+    }
+    assert families_of(SOURCE)["sparkmirror_troubles"].samples == []

@@ -2,9 +2,10 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.status.flow_look import FlowLook
-from sparkmirror.storage.progress import JobEpoch
+from sparkmirror.domain.ids import ConnectorName, TopicPartition
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.status.flow_look import NEVER_RUN, FlowLook
+from sparkmirror.storage.progress import ConnectorTroubles, JobEpoch, PartitionProgress
 from tests.support.progress_records import IDLE
 
 WELL = FlowLook([IDLE], heartbeat_age_s=0.5, report_age_s=0.8)
@@ -85,3 +86,58 @@ def test_without_heartbeats_and_reports_nobody_can_tell() -> None:
     assert silent.is_running is None
     assert replace(silent, report_age_s=500.0).is_running is None, "nothing may have changed since"
     assert replace(silent, report_age_s=1.0).is_running
+
+
+SOURCE = ConnectorName("MirrorSourceConnector")
+REFUSED = Trouble(
+    Cause(TroubleWord.NOT_GROWN, Subject.TOPIC, "no right", "give it"), IDLE.source.topic, partitions=(1, 3)
+)
+
+
+def partitions(count: int, topic: str = IDLE.source.topic) -> list[PartitionProgress]:
+    return [replace(IDLE, source=TopicPartition(topic, number)) for number in range(count)]
+
+
+def published(*troubles: Trouble, is_stopped: bool = False) -> dict[ConnectorName, ConnectorTroubles]:
+    return {SOURCE: ConnectorTroubles(SOURCE, troubles, is_stopped)}
+
+
+def test_what_a_mirror_has_said_that_it_can_t_do_counts_while_it_may_run() -> None:
+    running = replace(WELL, partitions=partitions(3), connector=SOURCE, published=published(REFUSED))
+    assert running.troubles == [REFUSED]
+    assert [it.source.partition for it in running.mirrored] == [0]
+    crashed = replace(running, heartbeat_age_s=900.0, report_age_s=900.0)
+    assert (crashed.troubles, len(crashed.mirrored)) == ((), 3)
+    assert crashed.trouble is not None
+
+
+def test_a_mirror_that_copies_nothing_yet_is_shown_by_what_its_connector_says() -> None:
+    """It emits no heartbeats either."""
+    begun = FlowLook([], heartbeat_interval_s=float("inf"), connector=SOURCE, published=published(REFUSED))
+    assert (begun.is_running, begun.trouble, begun.troubles) == (None, None, [REFUSED])
+    ended = replace(begun, published=published(is_stopped=True))
+    assert (ended.is_stopped, ended.has_never_run) == (True, False)
+    never = replace(begun, published={})
+    assert (never.is_running, never.trouble) == (False, NEVER_RUN)
+
+
+def test_topics_that_are_blocked_by_name_are_so_whether_a_mirror_runs_or_not() -> None:
+    blocked = Trouble(Cause(TroubleWord.BLOCKED, Subject.TOPIC, "a bad name"), "bad", partitions=(0, 1))
+    for look in (WELL, replace(WELL, heartbeat_age_s=900.0, report_age_s=900.0)):
+        assert replace(look, blocked=[blocked]).troubles == [blocked]
+
+
+def test_what_came_after_the_start_is_left_out_where_a_mirror_looks_once() -> None:
+    late = partitions(2, "late")
+    look = replace(
+        WELL,
+        partitions=[*partitions(1), *late],
+        waiting=frozenset(it.source for it in late),
+        connector=SOURCE,
+    )
+    assert (look.troubles, len(look.mirrored)) == ([], 3)
+    once = replace(look, refreshes_topics=False)
+    assert [(it.what, it.word, it.requires_action) for it in once.troubles] == [("late", "waiting", False)]
+    assert [it.source.topic for it in once.mirrored] == [IDLE.source.topic]
+    refused = REFUSED._replace(what="late", partitions=(0, 2))
+    assert replace(once, published=published(refused)).troubles == [refused]

@@ -33,7 +33,7 @@ from sparkmirror.connect.rest.rest_settings import RestSettings
 from sparkmirror.connect.rest.worker_info import Metrics, WorkerInfoResource, metrics_response
 from sparkmirror.plan.flow_plan_json import from_json
 from sparkmirror.ui.current_view import CurrentView
-from sparkmirror.ui.mirror_response import mirror_response
+from sparkmirror.ui.mirror_response import health_response, mirror_response
 from sparkmirror.ui.plans import Plans
 from sparkmirror.ui.routes import PagesResource, run_here
 
@@ -146,24 +146,24 @@ def mirror_app(
         Route("/", Endpoint({"GET": pages})),
         *PagesResource(view, run_here, plans=plans).routes(),
         Route("/mirror", Endpoint({"GET": mirror})),
-        *_reports(metrics, is_started),
+        *_reports(view, metrics, is_started),
     ]
     return guarded(_open(served), settings)
 
 
-def metrics_app(metrics: Metrics, is_started: Callable[[], bool]) -> ASGIApp:
+def metrics_app(view: CurrentView, metrics: Metrics, is_started: Callable[[], bool]) -> ASGIApp:
     """`/metrics` and `/health` only, by whatever name the host is addressed."""
-    return ResponseHeaders(CaughtErrors(_open(_reports(metrics, is_started))), add_safe_headers)
+    return ResponseHeaders(CaughtErrors(_open(_reports(view, metrics, is_started))), add_safe_headers)
 
 
-def _reports(metrics: Metrics, is_started: Callable[[], bool]) -> list[Route]:
+def _reports(view: CurrentView, metrics: Metrics, is_started: Callable[[], bool]) -> list[Route]:
     async def page(request: Request) -> Response:
         accepted = request.headers.get("Accept-Encoding")
         return await run_here(request, partial(metrics_response, metrics, accepted))
 
-    async def health(_request: Request) -> Response:
+    async def health(request: Request) -> Response:
         if is_started():
-            return json_response({"status": "healthy", "message": "The mirror runs."})
+            return await run_here(request, lambda: health_response(view.get()))
         starting = {"status": "starting", "message": "The mirror is still starting up."}
         return json_response(starting, HTTPStatus.SERVICE_UNAVAILABLE)
 

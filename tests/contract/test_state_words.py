@@ -1,0 +1,187 @@
+"""What was selected and can't be done is in every state: the process, its file from elsewhere, metrics.
+
+Clusters are in memory, Spark's tasks are threads.
+"""
+
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pytest
+
+from sparkmirror.config.mirror_maker import MirrorMakerConfig
+from sparkmirror.config.properties import Properties
+from sparkmirror.metrics.looks import ConnectorLook
+from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
+from sparkmirror.status.mirror_watch import MirrorWatch
+from sparkmirror.view.flows import FlowView
+from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.words import Word
+from tests.memory.server import MemoryServer, serving
+from tests.support.broker_data import append, create_topic, numbered
+from tests.support.mirror import REPLICATION
+from tests.support.threaded_spark import ThreadedSpark
+from tests.support.waiting import await_value
+
+pytestmark = pytest.mark.memory
+
+WAIT_S: Final = 20.0
+ALIASES: Final = ("stateA", "stateB")
+
+Pair = tuple[MemoryServer, MemoryServer]
+
+
+@pytest.fixture
+def pair() -> Iterator[Pair]:
+    with serving("A of states") as source, serving("B of states") as target:
+        yield source, target
+
+
+class Running(NamedTuple):
+    mirror: MirrorMaker
+    flow: ConfiguredFlow
+
+    def inside(self) -> FlowView:
+        """What the process knows, as /mirror, pages and /metrics show it."""
+        return _view(self.mirror.looks())
+
+    def outside(self) -> FlowView:
+        """What its file tells from Kafka alone, as status, lag and top show it."""
+        assert self.flow.source is not None
+        with closing(MirrorWatch([(self.flow, self.flow.source)])) as watch:
+            watch.look()
+            return _view(watch.looks())
+
+    def await_words(self, expected: dict[str, Word]) -> None:
+        """Both tell these words of topics."""
+        for view in (self.inside, self.outside):
+            self._await(view, words, expected)
+
+    def await_told(self, *expected: tuple[str, str]) -> None:
+        """Both tell these troubles, and no others."""
+        for view in (self.inside, self.outside):
+            self._await(view, told, list(expected))
+
+    @staticmethod
+    def _await(view: Callable[[], FlowView], of: Callable[[FlowView], object], expected: object) -> None:
+        await_value(lambda: of(view()) == expected, WAIT_S, lambda: f"{view.__name__}: {of(view())}")
+
+
+def _view(looks: Iterable[ConnectorLook]) -> FlowView:
+    (flow,) = (it for it in view_of(Node("node", "1"), looks, time.time()).flows if it.flow == ALIASES)
+    return flow
+
+
+def words(flow: FlowView) -> dict[str, Word]:
+    return {topic.name: topic.state.word for topic in flow.topics}
+
+
+def told(flow: FlowView) -> list[tuple[str, str]]:
+    return [(it.what, it.word.value) for it in flow.troubles]
+
+
+@contextmanager
+def running(pair: Pair, **more: str) -> Iterator[Running]:
+    source, target = ALIASES
+    properties = {
+        **REPLICATION,
+        "clusters": ", ".join(ALIASES),
+        f"{source}.bootstrap.servers": pair[0].bootstrap_servers,
+        f"{target}.bootstrap.servers": pair[1].bootstrap_servers,
+        f"{source}->{target}.enabled": "true",
+        f"{source}->{target}.topics": ".*",
+        "heartbeats.replication.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+        "refresh.topics.interval.seconds": "1",
+        "emit.heartbeats.interval.seconds": "1",
+        "tasks.max": "1",
+        **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
+    }
+    flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows([target])]
+    mirror = MirrorMaker(flows, {}, Path("unused.log"))
+    mirror._spark = ThreadedSpark().as_demanded()
+    mirror.start()
+    try:
+        yield Running(mirror, next(flow for flow in flows if flow.flow == ALIASES))
+    finally:
+        mirror.stop()
+        mirror.close()
+
+
+def fill(server: MemoryServer, *topics: str, partitions: int = 2) -> None:
+    for topic in topics:
+        create_topic(server.bootstrap_servers, topic, partitions=partitions)
+        append(server, topic, numbered(10))
+
+
+def test_topics_that_can_t_be_created_need_action_until_they_can(pair: Pair) -> None:
+    """The factor is more than the one broker gives; one topic is there already."""
+    topics = [f"t-00{number}" for number in range(5)]
+    fill(pair[0], *topics)
+    create_topic(pair[1].bootstrap_servers, f"stateA.{topics[0]}", partitions=2)
+    with running(pair, replication_factor="3") as it:
+        it.await_words({topics[0]: Word.CAUGHT_UP, **dict.fromkeys(topics[1:], Word.ACTION_REQUIRED)})
+        for view in (it.inside(), it.outside()):
+            assert view.state.word is Word.ACTION_REQUIRED
+            assert told(view) == [(topic, "not created") for topic in topics[1:]]
+            first = view.troubles[0]
+            assert "INVALID_REPLICATION_FACTOR" in first.reason
+            assert first.remedy.startswith("set stateA->stateB.replication.factor")
+            assert 0 <= time.time() - first.since < WAIT_S
+            assert abs((view.state.for_s or 0) - (time.time() - first.since)) < 5.0
+        for topic in topics[1:]:
+            create_topic(pair[1].bootstrap_servers, f"stateA.{topic}", partitions=2)  # by hand
+        it.await_words(dict.fromkeys(topics, Word.CAUGHT_UP))
+        it.await_told()
+
+
+def test_no_topic_at_all_can_be_created(pair: Pair) -> None:
+    fill(pair[0], "orders")
+    with running(pair, replication_factor="3") as it:
+        it.await_words({"orders": Word.ACTION_REQUIRED})
+        assert it.inside().state.word is Word.ACTION_REQUIRED
+        assert it.outside().state.word is Word.ACTION_REQUIRED
+
+
+def test_names_that_can_t_be_are_blocked(pair: Pair) -> None:
+    long = "x" * 245
+    fill(pair[0], long, "orders")
+    with running(pair) as it:
+        it.await_words({long: Word.ACTION_REQUIRED, "orders": Word.CAUGHT_UP})
+        for view in (it.inside(), it.outside()):
+            assert told(view) == [(long, "blocked")]
+            assert view.troubles[0].remedy == "add the topic to topics.exclude"
+
+
+def test_a_flow_that_waits_for_its_first_topic_says_so(pair: Pair) -> None:
+    with running(pair) as it:
+        it.await_told(("copy topics", "waiting"))
+        assert not it.outside().troubles[0].requires_action
+        fill(pair[0], "orders")
+        it.await_words({"orders": Word.CAUGHT_UP})
+        it.await_told()
+
+
+def test_what_comes_later_is_not_announced_where_nothing_looks_for_it(pair: Pair) -> None:
+    fill(pair[0], "orders")
+    with running(pair, refresh_topics_enabled="false") as it:
+        it.await_words({"orders": Word.CAUGHT_UP})
+        fill(pair[0], "later")
+        it.await_words({"orders": Word.CAUGHT_UP})
+        outside = it.outside()
+        assert told(outside) == [("later", "waiting")]
+        assert "refresh.topics.enabled=false" in outside.troubles[0].reason
+        assert outside.lag.records == 0
+
+
+def test_own_topics_that_can_t_be_created_are_named_while_data_flows(pair: Pair) -> None:
+    fill(pair[0], "orders")
+    with running(pair, offset__syncs_topic_replication_factor="3") as it:
+        it.await_told(("mm2-offset-syncs.stateB.internal", "not created"))
+        for view in (it.inside(), it.outside()):
+            assert "set offset-syncs.topic.replication.factor" in view.troubles[0].remedy
+            assert view.state.word is Word.ACTION_REQUIRED
+        it.await_words({"orders": Word.CAUGHT_UP})
