@@ -70,10 +70,8 @@ def explain(facts: TopicFacts) -> Explanation:
 
 def _obstacles(facts: TopicFacts) -> list[str]:
     if facts.source_partitions is None:
-        return [
-            f"{facts.flow.source} knows no such topic, or the principal may not DESCRIBE it",
-            *facts.hints,
-        ]
+        missing = f"{facts.flow.source} knows no such topic, or the principal may not DESCRIBE it"
+        return ["; ".join([missing, *facts.hints])]
     return list(facts.obstacles)
 
 

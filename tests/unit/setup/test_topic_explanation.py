@@ -37,10 +37,7 @@ def test_a_rule_that_refuses_is_enough() -> None:
 def test_a_topic_that_is_not_there() -> None:
     found = explain(replace(FACTS, source_partitions=None, partitions=[], hints=["ask for orders"]))
     assert not found.is_fine
-    assert found.obstacles == [
-        "us knows no such topic, or the principal may not DESCRIBE it",
-        "ask for orders",
-    ]
+    assert found.obstacles == ["us knows no such topic, or the principal may not DESCRIBE it; ask for orders"]
 
 
 @pytest.mark.parametrize(
