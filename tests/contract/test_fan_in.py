@@ -1,19 +1,20 @@
 """Two flows from two clusters into one topic: each copies its own records, and verify compares its own."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
-from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
+from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset, ProducerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC, StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
+from sparkmirror.storage.progress import PartitionState, ProgressReader
 from sparkmirror.verify.range_comparison import Sides, verify_range
 from sparkmirror.verify.range_planning import MirroredPartition, plan_ranges
 from sparkmirror.verify.rules_and_result import Comparison
@@ -43,7 +44,7 @@ class Inflow:
     target: AnyCluster
     alias: Alias
 
-    def plan(self, topic: str) -> TaskPlan:
+    def plan(self, topic: str, **consumer: Any) -> TaskPlan:
         target = connection(self.target)
         return TaskPlan(
             flow=Flow(self.alias, Alias("hub")),
@@ -52,7 +53,7 @@ class Inflow:
             job_epoch=1,
             announced_at=0,
             partitions=(CopyPartition(TopicPartition(topic, 0), topic),),
-            consumer=ConsumerSettings(connection(self.source)),
+            consumer=ConsumerSettings(connection(self.source), **consumer),
             producer=ProducerSettings(target),
             state=StatePlan(
                 target, POSITIONS, StateTopic.PROGRESS.of(self.alias), StateTopic.ATTEMPTS.of(self.alias)
@@ -70,11 +71,11 @@ class Inflow:
         writer.write(POSITIONS, [position_record(CONNECTOR, self.alias, TopicPartition(topic, 0), position)])
         writer.close()
 
-    def verified(self, topic: str) -> Comparison:
+    def verified(self, topic: str, **consumer: Any) -> Comparison:
         here, there = connection(self.source), connection(self.target)
         others = WriterDirectory(there, here).from_elsewhere()
         flow = Flow(self.alias, Alias("hub"))
-        sides = Sides(flow, ConsumerSettings(here), ConsumerSettings(there), others=others)
+        sides = Sides(flow, ConsumerSettings(here, **consumer), ConsumerSettings(there), others=others)
         mirrored = MirroredPartition(CopyPartition(TopicPartition(topic, 0), topic), self.position(topic))
         return sum(map(verify_range, plan_ranges(sides, [mirrored])), Comparison())
 
@@ -179,3 +180,20 @@ def test_verify_finds_what_a_flow_lacks_beside_another(inflows: tuple[Inflow, In
     one.store(topic, Position(10, producer=position.producer))
     found = one.verified(topic)
     assert (found.equal, found.counts) == (10, {"missing": 1})
+
+
+def test_verify_counts_what_a_late_start_has_left_out(inflows: tuple[Inflow, Inflow]) -> None:
+    topic, (one, _) = "fan-in.late", inflows
+    created(inflows, topic)
+    append(one.source, topic, numbered(30))
+    with running(one.plan(topic, offset_reset=OffsetReset.LATEST)):
+        await_value(lambda: _is_running(one, topic), WAIT_S, lambda: "not begun")
+        append(one.source, topic, numbered(20, 30))
+        await_count(one, topic, 20)
+    assert one.verified(topic, offset_reset=OffsetReset.LATEST) == Comparison(equal=20, left_out=30)
+
+
+def _is_running(inflow: Inflow, topic: str) -> bool:
+    with closing(ProgressReader(connection(inflow.target), StateTopic.PROGRESS.of(inflow.alias))) as reader:
+        report = reader.poll(0.5).get((CONNECTOR, TopicPartition(topic, 0)))
+        return report is not None and report.state is PartitionState.RUNNING and report.position == 29

@@ -14,6 +14,7 @@ from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offs
 from sparkmirror.kafka.data.topic_log import read_topic
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.setup.new_partitions import left_out_of
 from sparkmirror.storage.positions import NOTHING_REPLICATED, Position, read_positions
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse
 
@@ -93,9 +94,7 @@ def left_out(
         return {}
     positions = stored_positions(on, connector, partitions)
     unbegun = [partition for partition in partitions if partition not in positions]
-    starts, begins = _known(list_offsets(consumer, unbegun, EARLIEST)), _resets(consumer, unbegun)
-    counts = {at: begins[at] - starts[at] for at in begins.keys() & starts.keys()}
-    return {at: count for at, count in counts.items() if count}
+    return left_out_of(consumer, unbegun)
 
 
 def _resets(

@@ -4,17 +4,33 @@
 those that a changed filter selects for the first time. With `earliest` all begin alike: nothing is asked.
 """
 
-from collections.abc import Collection, Container
+from collections.abc import Collection, Container, Mapping
 from contextlib import closing
 
-from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.topics import TopicListing
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, list_offsets, reset_offsets
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.seen_topics import SeenTopics, is_new, listed, read_seen_topics, seen_records
+
+
+def left_out_of(
+    consumer: ConsumerSettings, partitions: Collection[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """Count what is there and not to be copied, of partitions that are not new. Raises KafkaError."""
+    if consumer.offset_reset in (OffsetReset.EARLIEST, OffsetReset.NONE) or not partitions:
+        return {}
+    starts, begins = list_offsets(consumer, partitions, EARLIEST), reset_offsets(consumer, partitions)
+    counts = {
+        at: begin - start
+        for at, start in starts.items()
+        if isinstance(start, int) and isinstance(begin := begins.get(at), int)
+    }
+    return {at: count for at, count in counts.items() if count}
 
 
 class NewPartitions:

@@ -12,13 +12,14 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.incidents import OnLoop
-from sparkmirror.domain.topics import topics_with
+from sparkmirror.domain.topics import TopicListing, topics_with
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Selection
+from sparkmirror.setup.new_partitions import NewPartitions, left_out_of
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import Migrations, read_migrations
@@ -34,6 +35,8 @@ class NotCompared(NamedTuple):
 
     plan: CopyPartition
     why: str
+    left_out: int = 0
+    """Records that are there and are not to be copied (`auto.offset.reset`, `start.at`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +61,15 @@ def flow_partitions(
         closing(Admin(connector.source_admin)) as at_source,
         closing(Admin(connector.target_admin)) as at_target,
     ):
+        listing = at_source.listing()
         whole = _copy_plan(settings, connector, at_source, at_target, topics)
         migrations = _migrations(settings, connector)
         promotions = migrations.promotions
         plan = CopyPlan(*(_copied(part, promotions) for part in (whole.ready, whole.waiting)))
         facts = _TopicFacts.read(plan, at_source, at_target)
     positions = _positions(settings, connector, [*plan.ready, *plan.waiting])
+    gone, not_begun, empty = _left(settings.flow, plan, positions, connector.consumer_of(0))
+    late = _late(settings, connector, listing, [left.plan.source for left in not_begun])
     return FlowPartitions(
         # Made after the positions were read: the producers of all records before them are recorded.
         _sides(settings.flow, connector),
@@ -72,7 +78,9 @@ def flow_partitions(
             for ready in plan.ready
             if ready.source in positions
         ],
-        *_left(settings.flow, plan, positions, connector.consumer_of(0)),
+        gone,
+        [left._replace(left_out=late.get(left.plan.source, 0)) for left in not_begun],
+        empty,
         [
             NotCompared(each, found.of(each.source.partition))
             for each in (*whole.ready, *whole.waiting)
@@ -198,6 +206,16 @@ def _migrations(settings: FlowWorker, connector: ConfiguredSource) -> Migrations
         if connector.settings.preserved_topics is None:
             return Migrations()
         raise
+
+
+def _late(
+    on: FlowWorker, connector: ConfiguredSource, listing: TopicListing, partitions: Sequence[TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """Count what was there at the flow's first start and is left out, of partitions without a position."""
+    new = NewPartitions(on, connector).among(partitions, listing)
+    return left_out_of(
+        connector.consumer_of(0), [partition for partition in partitions if partition not in new]
+    )
 
 
 def _left_out(connector: ConfiguredSource) -> frozenset[int]:

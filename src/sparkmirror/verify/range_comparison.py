@@ -96,8 +96,10 @@ def verify_range(plan: RangePlan) -> Comparison:
             rules,
         )
     # Records that the source has lost may be those that the target still has and that are left out.
-    left_out = max(plan.lost, plan.size - aligned.size)
-    return replace(found, not_comparable=found.not_comparable + left_out)
+    lost = max(plan.lost, plan.size - aligned.size)
+    late = aligned.source_span.first - plan.source_span.first if rules.begins_late else 0
+    not_comparable, left_out = found.not_comparable + lost - late, found.left_out + late
+    return replace(found, not_comparable=not_comparable, left_out=left_out)
 
 
 def _log(log: PartitionLog, span: Span, *, is_compacted: bool) -> Log:

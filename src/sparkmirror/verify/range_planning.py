@@ -93,6 +93,7 @@ def _whole(sides: Sides, partition: MirroredPartition, starts: Offsets, target_e
             producer_id=None if producer is None else producer.producer.id,
             source_lost_beginning=starts.source > done.source,
             target_lost_beginning=starts.target > done.target or starts_late,
+            begins_late=starts_late and starts.target == 0,
             source_is_compacted=partition.source_is_compacted,
             target_is_compacted=partition.target_is_compacted,
             target_end_is_known=producer is not None,
@@ -118,7 +119,7 @@ def _split(whole: RangePlan, range_offsets: int) -> list[RangePlan]:
         *_common_places(whole, range(first + range_offsets, end - range_offsets + 1, range_offsets)),
         Offsets(end, whole.target_span.end),
     ]
-    inner = replace(whole.rules, source_lost_beginning=False, target_lost_beginning=False)
+    inner = replace(whole.rules, source_lost_beginning=False, target_lost_beginning=False, begins_late=False)
     ranges = [
         replace(
             whole,

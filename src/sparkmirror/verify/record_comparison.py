@@ -58,6 +58,7 @@ class _RecordComparison:
         self._findings = Findings(self._source, self._source_recent, rules)
         self._equal = 0
         self._not_comparable = 0
+        self._left_out = 0
 
     def run(self) -> Comparison:
         gave_up = None
@@ -74,6 +75,7 @@ class _RecordComparison:
             dict(Counter(difference.what for difference in differences)),
             tuple(differences[:DIFFERENCES_SHOWN_MAX]),
             gave_up,
+            self._left_out,
         )
 
     def _walk(self) -> None:
@@ -122,7 +124,11 @@ class _RecordComparison:
         lost_missing = len(gap.missing) - altered if rules.target_lost_beginning and may_be_both else 0
         if not lost_extra and not lost_missing:
             return gap
-        self._not_comparable += lost_extra + lost_missing
+        self._not_comparable += lost_extra
+        if rules.begins_late:
+            self._left_out += lost_missing
+        else:
+            self._not_comparable += lost_missing
         return Gap(gap.missing[lost_missing:], gap.extra[lost_extra:], is_whole=False)
 
     def _explain(self, gap: Gap) -> None:

@@ -22,6 +22,8 @@ class Rules:
     """Retention has removed records of the source: the target may start with older ones."""
     target_lost_beginning: bool = False
     """The same of the target, or the mirror started in the middle of the source."""
+    begins_late: bool = False
+    """Whether the target has all that was mirrored, and what the source has before it was left out."""
     source_is_compacted: bool = False
     target_is_compacted: bool = False
     target_end_is_known: bool = True
@@ -68,6 +70,8 @@ class Comparison:
     counts: Mapping[str, int] = field(default_factory=dict)
     differences: tuple[Difference, ...] = ()
     gave_up: str | None = None
+    left_out: int = 0
+    """Records before the first mirrored one: `auto.offset.reset` or `start.at` has left them out."""
 
     @property
     def is_equal(self) -> bool:
@@ -87,6 +91,7 @@ class Comparison:
             dict(Counter(self.counts) + Counter(other.counts)),
             (*self.differences, *other.differences)[:DIFFERENCES_SHOWN_MAX],
             self.gave_up or other.gave_up,
+            self.left_out + other.left_out,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -97,6 +102,7 @@ class Comparison:
             "counts": dict(self.counts),
             "differences": [difference._asdict() for difference in self.differences],
             "gave_up": self.gave_up,
+            "left_out": self.left_out,
         }
 
     @classmethod

@@ -93,7 +93,13 @@ def in_words(verdict: FlowVerdict) -> str:
         found = f"{total.equal:,} records of {count:,} partitions are the same on both clusters"
     not_comparable = total.not_comparable
     found += f"; {not_comparable:,} could not be compared" if not_comparable else ""
+    found += f"; {left_out_text(total.left_out)}" if total.left_out else ""
     return found + (f"; {promoted:,} partitions are promoted, and not compared" if promoted else "")
+
+
+def left_out_text(records: int) -> str:
+    """Say how many records a flow has left out where it began."""
+    return f"{records:,} records before the flow's first start are left out (auto.offset.reset, start.at)"
 
 
 def verified(verdict: FlowVerdict, at: float) -> Mapping[TopicPartition, Verified]:

@@ -128,7 +128,9 @@ def _flow_verdict(name: str, flow: FlowPartitions, compared: Sequence[PartitionR
         for left in flow.gone
     ]
     verdicts += [
-        PartitionVerdict(left.plan.source, left.plan.target, Comparison(), not_begun=left.why)
+        PartitionVerdict(
+            left.plan.source, left.plan.target, Comparison(left_out=left.left_out), not_begun=left.why
+        )
         for left in flow.not_begun
     ]
     verdicts += [

@@ -193,6 +193,13 @@ def test_records_deleted_at_the_beginning_of_one_side_are_not_comparable(lost: i
     assert compared(records[lost:], records).counts == {"extra": lost}
 
 
+@given(st.integers(1, 10), st.integers(1, 10))
+def test_records_before_a_late_beginning_are_a_number_of_their_own(before: int, kept: int) -> None:
+    records = numbered(before + kept)
+    late = Rules(target_lost_beginning=True, begins_late=True, producer_id=OURS)
+    assert compared(records, records[before:], late) == Comparison(equal=kept, left_out=before)
+
+
 def test_record_lost_in_the_middle_is_missing_even_if_the_beginning_is_deleted() -> None:
     records = numbered(8)
     found = compared(records[3:], [*records[:5], *records[6:]], Rules(source_lost_beginning=True))

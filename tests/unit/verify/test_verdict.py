@@ -86,6 +86,14 @@ def test_partitions_and_records_that_were_not_compared_are_counted() -> None:
     assert "4 could not be compared: one side has lost them by retention or compaction, or " in text
 
 
+def test_what_a_late_start_has_left_out_is_a_number() -> None:
+    late = [partition(5, Comparison(equal=1, left_out=1200)), partition(6, Comparison(left_out=34))]
+    text = printed(*late)
+    assert "1,234 records before the flow's first start are left out (auto.offset.reset, start.at)" in text
+    assert "; 1,234 records before" in in_words(FlowVerdict("A->B", late))
+    assert Comparison.from_json(late[0].comparison.to_json()) == late[0].comparison
+
+
 def test_json_has_everything() -> None:
     printed = json.loads(to_json([FlowVerdict("A->B", [EQUAL, DIFFERENT])]))
     assert printed["equal"] is False

@@ -7,7 +7,7 @@ from rich.console import Console
 
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.printable import printable
-from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, State
+from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, State, left_out_text
 
 _SHOWN_PARTITIONS: Final = 20
 
@@ -75,6 +75,8 @@ def _summary(verdict: FlowVerdict) -> list[str]:
             f"  {total.not_comparable:,} could not be compared: "
             "one side has lost them by retention or compaction, or auto.offset.reset=latest left them out."
         )
+    if total.left_out:
+        lines.append(f"  {left_out_text(total.left_out)}.")
     if promoted := [it for it in verdict.partitions if it.state is State.PROMOTED]:
         lines.append(
             f"  {len(promoted):,} partitions are not compared: applications write them on the target."
