@@ -34,3 +34,7 @@ class ProducerState(NamedTuple):
     def after(self, count: int, next_offset: int) -> "ProducerState":
         """The state after so many more records."""
         return ProducerState(self.producer, (self.next_sequence + count) % SEQUENCE_MODULUS, next_offset)
+
+    def in_next_epoch(self, next_offset: int) -> "ProducerState":
+        """The same id with new numbers, from 0."""
+        return ProducerState(self.producer.next_epoch(), 0, next_offset)
