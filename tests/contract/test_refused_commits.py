@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
@@ -163,12 +163,19 @@ def test_a_refusal_keeps_nothing_else_back_and_its_end_is_told(
         assert (trouble.what, trouble.word, trouble.requires_action) == ("g1", "not committed", True)
         assert said in trouble.reason
         assert "groups.exclude" in trouble.remedy
+        assert not_committed(connector) == 1
         target.cluster.groups.refusals.clear()
         await_committed(target, "g1", *of("orders", 2), *of("bills", 2))
         await_value(lambda: not errors(connector), WAIT_S, lambda: str(errors(connector)))
         await_value(lambda: not connector.troubles.now, WAIT_S, lambda: str(connector.troubles.now))
+        await_value(lambda: not not_committed(connector), WAIT_S, lambda: "still refused")
     assert sum(said in line for line in caplog.messages) == 1
     assert "group g1: B takes its offsets again" in caplog.messages
+
+
+def not_committed(connector: CheckpointConnector) -> int:
+    of = Flow(Alias("A"), Alias("B")), ConnectorName("any")
+    return connector.meter.reading(of, None, 0.0).not_committed
 
 
 def test_a_topic_that_is_missing_on_the_target_keeps_no_other_back(pair: Pair) -> None:

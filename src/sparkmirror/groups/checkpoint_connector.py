@@ -347,6 +347,7 @@ class CheckpointConnector:
         active = frozenset(group for group in self._groups if group in listed and listed[group].is_active)
         self.looks.note_target(on_target, active, time.monotonic(), errors)
         self._tell(TroubleWord.NOT_COMMITTED, errors)
+        self.meter.refused(len(errors))
         self._log_rest()
 
     def _tell(self, word: TroubleWord, errors: Mapping[GroupId, KafkaError]) -> None:

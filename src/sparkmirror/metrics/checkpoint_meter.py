@@ -25,6 +25,7 @@ class CheckpointMeter:
         self._lookup_bytes = 0
         self._translated_at: float | None = None
         self._translations: dict[GroupId, GroupTranslation] = {}
+        self._not_committed = 0
         self._lock = threading.Lock()
 
     def take(self, checkpoints: Collection[Checkpoint], latency_ms: float, at: float) -> None:
@@ -53,6 +54,11 @@ class CheckpointMeter:
                 if group in self._translations or len(self._translations) < self._series_max:
                     self._translations[group] = translation
 
+    def refused(self, groups: int) -> None:
+        """Take the number of groups whose offsets the target refuses, of a whole round."""
+        with self._lock:
+            self._not_committed = groups
+
     def reading(
         self, of: tuple[Flow, ConnectorName], groups: Collection[GroupId] | None, now: float
     ) -> CheckpointReading:
@@ -78,4 +84,5 @@ class CheckpointMeter:
                 lookup_bytes=self._lookup_bytes,
                 translated_at=self._translated_at,
                 translations=dict(self._translations),
+                not_committed=self._not_committed,
             )

@@ -254,6 +254,12 @@ def _checkpoints(readings: Sequence[CheckpointReading]) -> Iterator[Family]:
         [(of, reading.groups) for of, reading in named if reading.groups is not None],
     )
     yield Family(
+        "sparkmirror_groups_not_committed",
+        "Groups whose offsets the target refused when they were to be committed last.",
+        _CONNECTOR,
+        [(of, reading.not_committed) for of, reading in named],
+    )
+    yield Family(
         "sparkmirror_last_translation_timestamp_seconds",
         "When the offsets of all groups were translated last, whether that made checkpoints or not.",
         _CONNECTOR,

@@ -195,7 +195,8 @@ class CheckpointReading(ConnectorReading):
 
     `left_out` counts the rest. `groups` is None before groups were listed; `last_at` is in epoch seconds.
     Look-ups are those of offsets in the records of both clusters. `translated_at` is when all groups' offsets
-    were translated last, whether that made checkpoints or not.
+    were translated last, whether that made checkpoints or not. `not_committed` counts groups whose offsets
+    the target refused last.
     """
 
     groups: int | None
@@ -207,6 +208,7 @@ class CheckpointReading(ConnectorReading):
     lookup_bytes: int
     translated_at: float | None = None
     translations: Mapping[GroupId, GroupTranslation] = field(default_factory=dict)
+    not_committed: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,3 +49,11 @@ def test_a_group_whose_offsets_can_not_be_read_keeps_its_last_translation() -> N
     assert reading.translated_at == 1060.0
     assert reading.translations == {"a": later, "b": first}  # and no more than the maximum
     assert meter.reading(OF, [GroupId("b")], 1060.0).translations == {"b": first}
+
+
+def test_groups_that_the_target_refuses_are_those_of_the_last_round() -> None:
+    meter = CheckpointMeter()
+    assert meter.reading(OF, [], 1000.0).not_committed == 0
+    meter.refused(2)
+    meter.refused(1)
+    assert meter.reading(OF, [], 1000.0).not_committed == 1
