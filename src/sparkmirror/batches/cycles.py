@@ -40,7 +40,7 @@ class UnknownWriterError(Exception):
 
 
 class CycleError(Exception):
-    """Under `on.loop=fail`: this batch was mirrored from the target. Nothing behind it has been copied."""
+    """This batch was mirrored from the target, and `on.loop` is fail. Nothing behind it has been copied."""
 
     def __init__(self, first: int, last: int) -> None:
         super().__init__(f"offsets {first} to {last} were mirrored from the target")

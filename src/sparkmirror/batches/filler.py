@@ -62,7 +62,7 @@ def is_filler(batch: FetchedBatch) -> bool:
 
 @functools.lru_cache(maxsize=4)
 def _compressed(count: int, *, keyed: bool) -> bytes:
-    """Most batches of a beginning are alike."""
+    """Compress a batch, once for each content: most batches of a beginning are alike."""
     return compress(_ZSTD, empty_records(count, keyed=keyed))
 
 

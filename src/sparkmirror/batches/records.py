@@ -216,7 +216,7 @@ def rewrite(records: Sequence[RawRecord], codec: int, bytes_max: int) -> list[Ou
 
 
 def halve(batch: OutgoingBatch, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[OutgoingBatch]:
-    """Two batches instead of one that the target calls too large; empty when it holds a single record.
+    """Split a batch that is too large for the target; return none when it holds a single record.
 
     Raises CorruptBatchError.
     """

@@ -1,4 +1,4 @@
-"""Many tiny batches in a row, as a source of one-record batches holds: judged and opened as columns.
+"""Classifies and opens many tiny batches in a row as columns, as a source of one-record batches has them.
 
 Only the walk from one batch to the next, their CRCs and the cutting out of their records are Python loops.
 """

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 class Command(NamedTuple):
     module: str
-    """Below `sparkmirror.cli.commands`."""
+    """The command's module, below `sparkmirror.cli.commands`."""
     help: str
 
 

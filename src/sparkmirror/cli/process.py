@@ -19,7 +19,7 @@ _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class _Stopping:
-    """What the first signal calls, as soon as that is known."""
+    """Holds what the first signal calls, as soon as that is known."""
 
     def __init__(self) -> None:
         self.stop: Callable[[], None] | None = None

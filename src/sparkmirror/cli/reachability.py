@@ -18,7 +18,7 @@ from sparkmirror.settings.configured import ConfiguredFlow
 
 _TIMEOUT_S: Final = 4.0
 LOOK_TIMEOUT_S: Final = 2.5
-"""For commands that tell flow by flow what can be told without a cluster."""
+"""The time-out of commands that report flow by flow, also without a cluster."""
 _ADDRESS_TIMEOUT_S: Final = 1.0
 """The shortest time-out of each bootstrap server."""
 _SIGN_OF_LIFE_AFTER_S: Final = 1.0

@@ -115,7 +115,7 @@ _OF_CONNECTOR: Final = {
 
 
 class Effect(Enum):
-    """What it means that a former key is not read."""
+    """The consequence of a former key that is not read."""
 
     NONE = "the current key has the same value"
     OVERRIDDEN = "the current key has another value, which counts in each version of Java"

@@ -66,7 +66,7 @@ class Property:
     line: int | None = None
     """The line of the file; None where the value comes from no properties file."""
     java_reads: str | None = None
-    """What Java reads, which takes every file for Latin-1; None where that is the value."""
+    """The text that Java reads, which takes every file for Latin-1; None if it is the same."""
     odd_line: int | None = None
     """The line for which the file was read as Latin-1, of values that have other characters than ASCII."""
 

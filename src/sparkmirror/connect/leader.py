@@ -363,5 +363,5 @@ def _standing(
 
 
 def _trace(run: ConnectorRun) -> str | None:
-    """What somebody must do something about, a line for each cause; None without such."""
+    """Return a line for each cause of troubles that require action, or None."""
     return "\n".join(trouble_lines(it for it in run.troubles() if it.requires_action)) or None

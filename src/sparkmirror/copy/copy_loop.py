@@ -130,7 +130,7 @@ class CopyLoop:
         parts.gaps.close()
 
     def _report(self) -> None:
-        """Once a second."""
+        """Check and report once a second."""
         self._loop.call_later(_REPORT_INTERVAL_S, self._report)
         if self._stopping.is_set():
             return

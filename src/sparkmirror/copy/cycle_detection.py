@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class CycleDetection:
-    """Does nothing where names show where records came from. Safe in any thread."""
+    """Detects cycles, except where names show where records came from. Safe in any thread."""
 
     def __init__(self, plan: TaskPlan) -> None:
         self._flow = plan.flow

@@ -19,7 +19,7 @@ _BUFFER_FULL = events.BufferFull()
 
 
 class FetchControl:
-    """On the loop's thread only."""
+    """Decides what is fetched and when. On the loop's thread only."""
 
     def __init__(
         self,

@@ -37,7 +37,7 @@ class Strategies(NamedTuple):
 
 
 class Instructions:
-    """On the loop's thread only."""
+    """Carries out the instructions of partitions. On the loop's thread only."""
 
     def __init__(
         self,

@@ -41,7 +41,7 @@ _LOAD_INTERVAL_S = 10.0
 
 _SYNCS_TIMEOUT_S = 5.0
 _DISPENSABLE = Backoff(1.0, 30.0)
-"""Between writes of what may be missing: positions and reports must not wait for it."""
+"""The pauses between writes to topics that may be missing: positions and reports must not wait for them."""
 
 _SYNCS_KEPT = 4
 """The number of a partition's newest syncs that are kept while they can't be written."""

@@ -8,7 +8,7 @@ from sparkmirror.policies.rate_limits import RateLimits, Shares, TaskLimits
 
 
 class Throttle:
-    """On the loop's thread only. `fetch_more` is called when the flow's limit allows more again."""
+    """Keeps a flow's limit; calls `fetch_more` when it allows more again. On the loop's thread only."""
 
     def __init__(
         self,

@@ -8,7 +8,7 @@ class Severity(StrEnum):
     BLOCKS = "blocks"
     """Something that is configured can't be done."""
     WARNS = "warns"
-    """It can be done, and is perhaps not what was intended."""
+    """The configuration can be applied, and is perhaps not what was intended."""
     NOTE = "note"
 
 

@@ -147,9 +147,9 @@ class Lease:
     """
 
     heard: float = -inf
-    """When the last request was sent that restarted the session time-out."""
+    """The time at which the last request was sent that restarted the session time-out."""
     settled: float = -inf
-    """When the last request was sent that found no rebalance in progress after the assignment."""
+    """The time of the last request that found no rebalance in progress after the assignment."""
 
     def end(self, options: GroupOptions) -> float:
         return min(self.heard + options.session_timeout_s, self.settled + options.rebalance_timeout_s)

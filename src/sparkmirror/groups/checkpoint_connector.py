@@ -351,7 +351,7 @@ class CheckpointConnector:
         self._log_rest()
 
     def _tell(self, word: TroubleWord, errors: Mapping[GroupId, KafkaError]) -> None:
-        """What may pass is a trouble when it is there the second time in a row."""
+        """Tell errors that last: one that may pass is a trouble when it occurs twice in a row."""
         before, self._erring[word] = self._erring.get(word, frozenset()), frozenset(errors)
         self.troubles.tell(
             word,

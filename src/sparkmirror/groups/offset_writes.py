@@ -55,7 +55,7 @@ class OffsetWrites:
             self._log.info("group %s: %s takes its offsets again", group, self._target)
 
     def _say_cut(self, group: GroupId, partitions: Collection[TopicPartition]) -> None:
-        """Once for each group."""
+        """Log once for each group."""
         if group not in self._cut:
             self._cut.add(group)
             self._log.warning(

@@ -1,7 +1,7 @@
-"""Holds a look at the connectors of a process: what they know at one moment, by reference, for `view`.
+"""Holds a snapshot of a process' connectors, a *look*: what they know at one moment, by reference.
 
-A look is taken at most once a second and only while somebody looks, so it computes nothing that a viewer may
-not ask for: latencies stay histograms, and reports are those of the tasks.
+A look is taken at most once a second, and only for an open page or a request. It computes nothing that these
+may not ask for: latencies stay histograms, and reports are those of the tasks.
 
 Pure.
 """

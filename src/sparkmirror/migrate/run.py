@@ -46,7 +46,7 @@ class MigrationRun(Generic[M]):
     sleep: Callable[[float], None] = time.sleep
 
     def run(self, timeout_s: float) -> list[MigrationResult[M]]:
-        """Until each is done or impossible, or the time is over. An impossible one doesn't stop the others.
+        """Act until each is done or impossible, or the time is over. One may fail without the others.
 
         Raises KafkaError, a retriable one only when the time is over.
         """

@@ -65,7 +65,7 @@ class ConnectorRun(Protocol):
         ...
 
     def troubles(self) -> Sequence[Trouble]:
-        """What it can't do while the rest continues, the worst first."""
+        """Return what it can't do while the rest continues, the worst first."""
         ...
 
     def topics(self) -> Collection[str]:

@@ -128,7 +128,7 @@ class MirrorMaker:
         return found
 
     def node_reading(self) -> NodeReading | None:
-        """This process, for its metrics; None where several share the flows, each in a group of its own."""
+        """Return this process for its metrics; None where several share the flows, each in its group."""
         if self._is_shared:
             return None
         return NodeReading("mirror-maker", None, None, is_rebalancing=False, jvm=self._spark.jvm())

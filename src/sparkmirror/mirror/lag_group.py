@@ -72,7 +72,7 @@ class LagGroup:
             raise error
 
     def _require_own(self) -> None:
-        """Before each commit: an application's offsets are never overwritten."""
+        """Check the group before each commit: an application's offsets are never overwritten."""
         use = used_by_others(self._groups, self._group, also_members=not self._committed)
         if use is not None:
             where = f"group {self._group} on {self._groups.cluster}"

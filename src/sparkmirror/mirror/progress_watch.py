@@ -54,7 +54,7 @@ class LookRhythm:
             self._looks = last, now
 
     def read_in_s(self, now: float) -> float | None:
-        """When to read next, None while no client asks regularly."""
+        """Return in how many seconds to read next; None while no client asks regularly."""
         if self._looks is None:
             return None
         before, last = self._looks

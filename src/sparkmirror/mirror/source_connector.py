@@ -244,7 +244,7 @@ class SourceConnector:
             self._admins.close()
 
     def _watch_own_topics(self) -> None:
-        """After a loss let tasks write all they know, and record new attempts."""
+        """Let tasks write all they know and record new attempts after a loss."""
         assert self._admins is not None
         remade = self._own_topics.watch(self._admins.target)
         self._copy_jobs.fences = self._own_topics.has_attempts
@@ -324,7 +324,7 @@ class SourceConnector:
         self.thread.hasten(_REFRESH, 0.0)
 
     def _warn_of_second_copies(self, topics: Topics) -> None:
-        """Once, before the first position is stored. Copying begins all the same, as with Java.
+        """Warn once, before the first position is stored. Copying begins all the same, as with Java.
 
         Raises SparkmirrorError when a retry can tell, for some seconds.
         """

@@ -52,7 +52,7 @@ def mirrors_by_pattern(settings: MirrorSourceSettings, mirrored: Collection[str]
 
 
 class SharedTopic(NamedTuple):
-    """What it means that several flows write one topic, and how to keep them apart."""
+    """The consequence of several flows that write one topic, and how to keep them apart."""
 
     why: str
     remedy: str

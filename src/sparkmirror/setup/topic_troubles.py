@@ -63,7 +63,7 @@ def _not_made(flow: Flow, change: NewTopic | GrowTopic, error: KafkaError | None
 
 
 def _remedy(flow: Flow, error: KafkaError) -> str:
-    """What to do, beside what the error itself says."""
+    """Return what to do besides what the error says."""
     if isinstance(error, AuthorizationError):
         return "or do it by hand"
     if error.code == INVALID_REPLICATION_FACTOR:

@@ -110,7 +110,7 @@ class ArchiveContents(NamedTuple):
 
     @property
     def own_files_changed_at(self) -> float:
-        """When this package's own files were last written, in seconds since 1970."""
+        """Return when this package's files were last written, in seconds since 1970."""
         own = [packed.file for packed in self.files if _own_folder() in packed.file.parents]
         return max(file.stat().st_mtime for file in own)
 

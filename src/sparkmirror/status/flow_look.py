@@ -120,7 +120,7 @@ class FlowLook:
 
     @property
     def is_running(self) -> bool | None:
-        """Is None where nothing shows it: no change was reported just now, and no heartbeats are emitted.
+        """Whether the flow runs; None if neither a recent change nor heartbeats show it.
 
         Or the clock that dates them is so far ahead that the last one may be old. After this mirror was
         stopped in order, Java's may run instead: then heartbeats show it.

@@ -193,7 +193,7 @@ class FlowWatch:
         )
 
     def _cluster_looks(self) -> list[ClusterLook]:
-        """What the requests before the last look told, or those of the threads."""
+        """Return the clusters by the requests before the last reading, or by those of the threads."""
         away = self._away
         if away is None:
             return [watch.look() for watch in self._clusters]

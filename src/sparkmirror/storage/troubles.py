@@ -56,7 +56,7 @@ class Troubles:
     def tell(self, finder: str, found: Iterable[Trouble], *, is_logged: bool = False) -> None:
         """Take all that `finder` finds now: what it does not name any more is over.
 
-        `is_logged`: somebody else logs it.
+        `is_logged`: the caller logs it.
         """
         now = self._clock()
         with self._lock:
@@ -107,7 +107,7 @@ class Troubles:
 
 
 def _news(after: _Found, before: _Found) -> list[Trouble]:
-    """Of what passes by itself, only the first things of a cause are news."""
+    """Return troubles that are new; of a cause that may pass by itself only the first ones."""
     causes = {it.cause for it in before.values() if not it.requires_action}
     return [
         it

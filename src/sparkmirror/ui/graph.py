@@ -8,7 +8,7 @@ from sparkmirror.metrics.looks import ClusterLook
 from sparkmirror.view.flows import FlowView, MirrorView
 
 CLUSTERS_MAX: Final = 12
-"""More are a list only."""
+"""The most clusters that are drawn; more are a list only."""
 _RADIUS_X, _RADIUS_Y, _DOT, _BEND = 120.0, 80.0, 11.0, 11.0
 
 

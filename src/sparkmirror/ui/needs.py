@@ -114,7 +114,7 @@ def _topic_needs(flow: FlowView, topics: Sequence[TopicView]) -> list[Need]:
 
 
 def _reason(topic: TopicView) -> str:
-    """What is wrong, without the name and the numbers of the topic's partitions, offsets and shares."""
+    """Return the reason without the topic's name and numbers, so that equal reasons can be grouped."""
     text = f"{topic.state.error or ''} {topic.state.advice}"
     for name in sorted({topic.name, topic.target or topic.name}, key=len, reverse=True):
         text = text.replace(name, "")

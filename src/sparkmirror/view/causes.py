@@ -12,7 +12,7 @@ from sparkmirror.view.words import Word, severity
 
 AWAY_ADVICE: Final = "it is asked every 2 s; the mirror continues by itself when it answers"
 _CALM: Final = severity(Word.THROTTLED)
-"""What is no worse than that is no consequence of an outage."""
+"""The severity up to which a state is no consequence of an outage."""
 
 
 def away(cluster: ClusterLook, at: float) -> State:

@@ -65,7 +65,7 @@ def _clusters(by_flow: Mapping[Flow, Sequence[ConnectorLook]]) -> Mapping[Alias,
 
 
 class _Around(NamedTuple):
-    """What a flow shares with others, and the time in epoch seconds."""
+    """The clusters and other values that flows share, and the time in epoch seconds."""
 
     clusters: Mapping[Alias, ClusterLook]
     at: float

@@ -88,7 +88,7 @@ class Partitions:
 
     @cached_property
     def largest_lag_first(self) -> Numbers:
-        """Something to sort by."""
+        """Return a key to sort by."""
         return -np.nan_to_num(self.told.lag)
 
     def view(self, row: int) -> PartitionView:

@@ -18,7 +18,7 @@ class Word(StrEnum):
     FALLING_BEHIND = "falling behind"
     CATCHING_UP = "catching up"
     STOPPED = "stopped"
-    """In order: it copies nothing until it is started again."""
+    """The flow was stopped in order: it copies nothing until it is started again."""
     PAUSED = "paused"
     CAUGHT_UP = "caught up"
     STANDBY = "standby"

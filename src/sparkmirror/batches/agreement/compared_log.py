@@ -19,7 +19,7 @@ from sparkmirror.domain.errors import CorruptBatchError
 _OPENED_BYTES_MAX = 1 << 20
 """The most bytes of batches that are opened together."""
 _HELD_TIMES = 4
-"""So many times the bytes that are opened at a time are held, while records differ."""
+"""The most bytes that are held while records differ, in multiples of those opened at a time."""
 
 
 class Span(NamedTuple):

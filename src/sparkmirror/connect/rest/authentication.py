@@ -205,7 +205,7 @@ def _address(scope: Scope) -> str:
 
 
 _COUNTS_MAX: Final = 10_000
-"""Counts that are kept; beyond, the one that was raised longest ago is dropped."""
+"""The most counts that are kept; beyond, the one that was raised longest ago is dropped."""
 _IPV6_SITE: Final = 64
 """Bits of an IPv6 address that a network is given; its hosts choose the others as they like."""
 

@@ -45,7 +45,7 @@ class _Request:
 
     @property
     def until(self) -> float:
-        """When the client's time is over; infinite while only the application is waited for."""
+        """Return when the client's time is over; infinite while only the application is waited for."""
         return min((at for at in (self.receive_until, self.send_until) if at is not None), default=inf)
 
 

@@ -22,7 +22,7 @@ CONFIG_KEYS_MAX: Final = 2000
 """Several times the number of options."""
 
 VALUES_MAX: Final = 50_000
-"""More than in 6,000 offsets. Other threads wait while a body is decoded."""
+"""The most values of a body, more than 6,000 offsets have. Other threads wait while a body is decoded."""
 
 _STATES: Final = {state.name: state for state in TargetState}
 _INVALID: Final = (

@@ -31,9 +31,9 @@ from sparkmirror.domain.errors import KafkaError, MalformedRecordError
 _log = logging.getLogger(__name__)
 
 _WRITE_TIMEOUT_S: Final = 30.0
-"""Until the record is read back, as in Java."""
+"""The longest time until a record is read back, as in Java."""
 _LEVELS_MAX: Final = 1000
-"""Beyond it the oldest are dropped; `poll` is called far more often."""
+"""The most levels that are kept; beyond, the oldest are dropped. `poll` is called far more often."""
 
 
 class ConfigTopic:

@@ -48,7 +48,7 @@ class Missing(NamedTuple):
 
 
 class LeaderChangeCheck:
-    """On the loop's thread only. Where the last entry is missing, the attempt must be followed by another."""
+    """Checks new leaders: where the last entry is missing, another attempt must follow. Runs on the loop."""
 
     def __init__(self, target: ConnectionSettings) -> None:
         self._target = target

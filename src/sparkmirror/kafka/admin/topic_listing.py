@@ -50,7 +50,7 @@ class TopicLister:
         return self._cluster.call("list topics", _METADATA, partial(encode_body, None), self._listed)
 
     def named(self, topics: Collection[str]) -> Mapping[str, ListedTopic]:
-        """These topics, by name. Raises KafkaError.
+        """Return these topics by name. Raises KafkaError.
 
         Unlike in a listing, a topic that is missing and one that may not be described can be distinguished:
         by the errors UNKNOWN_TOPIC_OR_PARTITION and TOPIC_AUTHORIZATION_FAILED.

@@ -26,7 +26,7 @@ _IN_FLIGHT_PER_PARTITION = 5
 
 _QUICK_RESPONSE_S = 1.0
 _QUICK_RESPONSES = 3
-"""After so many in a row, a slow partition shares the connection with the others again."""
+"""The number in a row after which a slow partition shares the connection with the others again."""
 
 
 class PendingBatch:

@@ -171,7 +171,7 @@ class SpanReader:
         self.bytes_read = 0
 
     def expect(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """These partitions are read soon, in this order and first from there: they are fetched together."""
+        """Fetch these partitions together: they are read soon, in this order and first from there."""
         self._expected = dict(offsets)
 
     def read(

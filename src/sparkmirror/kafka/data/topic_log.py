@@ -212,7 +212,7 @@ class TopicReader:
         self._reader = _LogReader(settings, read_committed=read_committed)
 
     def read_to_end(self, deadline_s: float = _READ_DEADLINE_S) -> Iterator[LogRecord]:
-        """Everything up to the end it has now that was not read before, partition by partition interleaved.
+        """Return all records up to the present end that were not read before, with partitions interleaved.
 
         Raises KafkaError, also for a topic that doesn't exist; RetriableError when the end isn't reached in
         time.
@@ -291,7 +291,7 @@ class TopicTail:
             raise _about(error, f"read {self._topic}") from error
 
     def read_to_end(self, deadline_s: float) -> Iterator[LogRecord]:
-        """Everything up to the end it has now. Raises KafkaError; RetriableError if it takes too long."""
+        """Return all records up to the end. Raises KafkaError; RetriableError if it takes too long."""
         deadline = self._reader.network.time() + deadline_s
         try:
             partitions = self._existing(deadline) if self._whole else [TopicPartition(self._topic, 0)]

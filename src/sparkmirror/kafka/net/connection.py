@@ -94,7 +94,7 @@ class Connection:
             raise
 
     def _require_cluster(self, settings: ConnectionSettings, timeout_s: float) -> None:
-        """Before anything is written: an address may lead to another cluster than when it was known last."""
+        """Refuse another cluster before anything is written: an address may lead elsewhere than before."""
         meant = network_of(settings).known_brokers.meant(settings.bootstrap_servers)
         if not meant.cluster_id:
             return

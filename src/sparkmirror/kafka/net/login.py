@@ -131,5 +131,5 @@ class Login:
 
 
 def renewal_s(session_s: float) -> float:
-    """When to log in again, in seconds from now: some time before the end, not all clients at once."""
+    """Return in how many seconds to log in again: some time before the end, not all clients at once."""
     return session_s * random.uniform(0.75, 0.85)

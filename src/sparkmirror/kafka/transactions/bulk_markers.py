@@ -32,7 +32,7 @@ _COORDINATOR_EPOCH: Final = struct.Struct(">hi")
 
 
 class Bulk(NamedTuple):
-    """So many markers for a partition."""
+    """A number of markers for a partition."""
 
     producer: ProducerId
     coordinator_epoch: int

@@ -95,7 +95,7 @@ class Transactions:
         return self._producer
 
     def add(self, partitions: Collection[TopicPartition]) -> None:
-        """Before the first Produce to these in a transaction, under both versions; version 2 sends nothing.
+        """Call this before the first Produce to these in a transaction; version 2 sends nothing.
 
         Waits while the transaction before is completed. Nothing was added, and the transaction may continue
         or be ended, after an AuthorizationError, RetriableError or KafkaError. Raises FencedError and

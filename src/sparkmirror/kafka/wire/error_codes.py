@@ -164,7 +164,7 @@ def is_retriable(code: int) -> bool:
 
 
 def error_for(code: int, context: str, detail: str | None = None, needed: Needed | None = None) -> KafkaError:
-    """This project's error for one of Kafka's codes; `context` is the request, `detail` the reason.
+    """Return the error for one of Kafka's codes; `context` is the request, `detail` the reason.
 
     Where a right is missing that `needed` has, the error explains how to grant it.
     """
@@ -208,7 +208,7 @@ def unless_missing(read: Callable[[], T], otherwise: T) -> T:
 
 
 def translate(error: Exception, context: str, needed: Needed | None = None) -> KafkaError:
-    """This project's error for one that the Kafka library raised; raise it `from` the original."""
+    """Return the error for one that the Kafka library raised; raise it `from` the original."""
     code = getattr(error, "errno", 0)
     if isinstance(code, int) and code > 0 and isinstance(error, library.BrokerResponseError):
         return error_for(code, context, ", ".join(map(str, error.args)), needed)

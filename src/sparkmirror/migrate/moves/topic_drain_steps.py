@@ -44,7 +44,7 @@ def stop_step(
     still_for_s: float,
     changed: Sequence[TopicPartition],
 ) -> Step:
-    """Until the end offsets of these topics on the cluster have not changed for so long."""
+    """The step that waits until the end offsets of these topics have not changed for this time."""
     if still_s >= still_for_s:
         text = f"no records have been written to them on {cluster} for {still_s:.0f} s"
         return Step("stop", StepState.DONE, text)
@@ -86,7 +86,7 @@ class PartitionDrain:
 
     @property
     def has_many_more(self) -> bool:
-        """More than what transaction markers and gaps make."""
+        """Whether offsets differ by more than transaction markers and gaps explain."""
         return self.extra > max(_GAPS_MAX, self.source_end * _GAPS_SHARE)
 
     @property

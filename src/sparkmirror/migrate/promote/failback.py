@@ -244,7 +244,7 @@ class TopicFailback:
         return {each.target_topic for each in noted if each.target_stamps_append_time}
 
     def _compare(self, target: TopicPartition, parted: Parted, *, stamps: bool) -> Differences:
-        """Once for each end: what is below does not change, while nobody may write there."""
+        """Compare once for each end: records below it do not change while nothing is written there."""
         known = self._compared.get((target, parted))
         if known is None:
             leading, follower = self._spans[target]
@@ -292,7 +292,7 @@ class TopicFailback:
     # the switch
 
     def apply(self, failback: TopicsFailback) -> Refused:
-        """Do what is due; what was refused."""
+        """Do what is due; return what was refused."""
         return self._keep(failback) if failback.must_keep else self._switch(failback)
 
     def _switch(self, failback: TopicsFailback) -> Refused:

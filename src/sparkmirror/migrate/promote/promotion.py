@@ -216,7 +216,7 @@ class TopicPromotion:
     # the switch
 
     def apply(self, promotion: TopicsPromotion) -> Refused:
-        """Do what is due; what was refused."""
+        """Do what is due; return what was refused."""
         if promotion.left:
             return self._switch(promotion)
         groups = self._groups()

@@ -222,7 +222,7 @@ class TopicRemaking:
     # what is done
 
     def apply(self, found: TopicRemake) -> Refused:
-        """Do what is due; what was refused."""
+        """Do what is due; return what was refused."""
         if found.is_due:
             return self._delete(found)
         if found.is_missing:

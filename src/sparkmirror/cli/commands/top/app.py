@@ -231,7 +231,7 @@ def _row_at(rows: Sequence[Row], number: int) -> str | None:
 
 
 def _cell(cell: Cell, column: Any) -> Text:
-    """Never a string, which would be read as markup."""
+    """Return a cell as Text: a string would be read as markup."""
     return Text(cell.text, _STYLES.get(cell.text, ""), justify="right" if column.is_number else "left")
 
 
