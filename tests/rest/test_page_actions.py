@@ -208,7 +208,7 @@ ROW: Final = VerifiedRow(TopicPartition("orders", 7), "different", 60, 59, 1, ["
 ENDED: Final = VerifyLook(
     1_700_000_000.0,
     1_700_000_060.0,
-    "1 of 1 partitions differ, in 1 places",
+    "1 of 1 partitions differ, in 1 place",
     rows=[ROW],
     json='{"equal":false}',
     junit="<testsuites/>",

@@ -8,6 +8,7 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.quantities import counted
 from sparkmirror.storage.verified import Verified
 from sparkmirror.verify.range_planning import Offsets
 from sparkmirror.verify.rules_and_result import Comparison
@@ -86,15 +87,17 @@ def in_words(verdict: FlowVerdict) -> str:
     total, promoted = verdict.total, verdict.count(State.PROMOTED)
     count = len(verdict.partitions) - promoted
     if different := verdict.count(State.DIFFERENT):
-        found = f"{different:,} of {count:,} partitions differ, in {total.difference_count:,} places"
+        found = f"{different:,} of {count:,} partitions differ, in {counted(total.difference_count, 'place')}"
     elif unreadable := verdict.count(State.UNREADABLE):
         found = f"{unreadable:,} of {count:,} partitions could not be compared"
     else:
-        found = f"{total.equal:,} records of {count:,} partitions are the same on both clusters"
+        found = (
+            f"{counted(total.equal, 'record')} of {counted(count, 'partition')} are the same on both clusters"
+        )
     not_comparable = total.not_comparable
     found += f"; {not_comparable:,} could not be compared" if not_comparable else ""
     found += f"; {left_out_text(total.left_out)}" if total.left_out else ""
-    return found + (f"; {promoted:,} partitions are promoted, and not compared" if promoted else "")
+    return found + (f"; {counted(promoted, 'partition')} promoted, and not compared" if promoted else "")
 
 
 def left_out_text(records: int) -> str:

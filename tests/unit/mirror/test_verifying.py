@@ -78,7 +78,7 @@ def test_it_tells_its_progress_and_then_its_result() -> None:
     await_value(lambda: bench.verifying.look() == told, 30.0, lambda: str(bench.verifying.look()))
     look = bench.ended()
     assert (look.began_at, look.ended_at, look.is_equal) == (100.0, 160.0, False)
-    assert look.progress == "1 of 2 partitions differ, in 1 places"
+    assert look.progress == "1 of 2 partitions differ, in 1 place"
     assert [(row.source.partition, row.state, row.differences) for row in look.rows] == [
         (1, "different", 1),
         (0, "equal", 0),

@@ -43,11 +43,11 @@ def test_states() -> None:
 def test_promoted_partitions_are_named_and_not_compared() -> None:
     text = printed(EQUAL, PROMOTED)
     assert "✓ 1,200 records are the same" in text
-    assert "  1 partitions are not compared: applications write them on the target." in text
+    assert "  1 partition not compared: applications write on the target." in text
     assert "    orders-5: promoted, parted at offset 900" in text
     verdict = FlowVerdict("A->B", [EQUAL, PROMOTED])
     assert verdict.is_equal
-    assert in_words(verdict).endswith("; 1 partitions are promoted, and not compared")
+    assert in_words(verdict).endswith("; 1 partition promoted, and not compared")
     assert verified(verdict, 1.0).keys() == {EQUAL.source}
     assert json.loads(to_json([verdict]))["flows"][0]["partitions"][1]["promoted"] == PROMOTED.promoted
     (suite,) = ET.fromstring(to_junit([verdict]))
@@ -79,9 +79,9 @@ def test_a_difference_is_named_as_it_is() -> None:
 
 
 def test_partitions_and_records_that_were_not_compared_are_counted() -> None:
-    assert "1 partitions could not be compared:" in printed(EQUAL, UNREADABLE)
+    assert "1 partition could not be compared:" in printed(EQUAL, UNREADABLE)
     text = printed(EQUAL, NOT_BEGUN, partition(5, Comparison(foreign=3, not_comparable=4)))
-    assert "1 partitions hold records, but the flow has not started with them." in text
+    assert "1 partition with records that the flow has not started with." in text
     assert "3 records on the target were written by other producers." in text
     assert "4 could not be compared: one side has lost them by retention or compaction, or " in text
 

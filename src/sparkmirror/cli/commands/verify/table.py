@@ -7,6 +7,7 @@ from rich.console import Console
 
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.printable import printable
+from sparkmirror.domain.quantities import counted
 from sparkmirror.verify.verdict import FlowVerdict, PartitionVerdict, State, left_out_text
 
 _SHOWN_PARTITIONS: Final = 20
@@ -31,7 +32,7 @@ def print_table(console: Console, verdicts: Sequence[FlowVerdict], *, brief: boo
             for problem in partition.problems:
                 console.print(f"  {printable(problem)}", highlight=False, markup=False, soft_wrap=True)
         if len(wrong) > _SHOWN_PARTITIONS:
-            console.print(f"  … and {len(wrong) - _SHOWN_PARTITIONS} more partitions; -o json has them all")
+            console.print(f"  … and {len(wrong) - _SHOWN_PARTITIONS:,} more; -o json has them all")
 
 
 def _table(verdict: FlowVerdict, *, brief: bool) -> list[str]:
@@ -62,7 +63,7 @@ def _summary(verdict: FlowVerdict) -> list[str]:
     if different := verdict.count(State.DIFFERENT):
         lines.append(f"[bold red]✗ {different:,} of {len(verdict.partitions):,} partitions differ[/]:")
     elif unreadable := verdict.count(State.UNREADABLE):
-        lines.append(f"[bold red]✗ {unreadable:,} partitions could not be compared[/]:")
+        lines.append(f"[bold red]✗ {counted(unreadable, 'partition')} could not be compared[/]:")
     elif verdict.count(State.PROMOTED) < len(verdict.partitions):
         lines.append(
             f"[bold green]✓ {total.equal:,} records are the same on both clusters[/]: "
@@ -79,9 +80,9 @@ def _summary(verdict: FlowVerdict) -> list[str]:
         lines.append(f"  {left_out_text(total.left_out)}.")
     if promoted := [it for it in verdict.partitions if it.state is State.PROMOTED]:
         lines.append(
-            f"  {len(promoted):,} partitions are not compared: applications write them on the target."
+            f"  {counted(len(promoted), 'partition')} not compared: applications write on the target."
         )
         lines += [f"    {printable(str(it.source))}: {it.promoted}" for it in promoted[:_SHOWN_PARTITIONS]]
     if not_begun := verdict.count(State.NOT_BEGUN):
-        lines.append(f"  {not_begun:,} partitions hold records, but the flow has not started with them.")
+        lines.append(f"  {counted(not_begun, 'partition')} with records that the flow has not started with.")
     return lines
