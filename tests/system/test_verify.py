@@ -248,12 +248,14 @@ def test_unreachable_cluster_exits_with_2(prepared: PreparedMirror, tmp_path: Pa
     assert "127.0.0.1:1" in ended.errors
 
 
-def test_flow_that_never_ran_exits_with_2(prepared: PreparedMirror, tmp_path: Path) -> None:
+def test_a_flow_that_has_begun_with_nothing_that_holds_records_exits_with_3(
+    prepared: PreparedMirror, tmp_path: Path
+) -> None:
     """Its topic of positions does not exist."""
     properties = tmp_path / "mm2.properties"
     properties.write_text(re.sub(r"\bV\b", "never", prepared.properties.read_text()))
     ended = verify(properties)
-    assert ended.code == 2
+    assert ended.code == 3
     assert "the positions of never->W can't be read on W: read mm2-offsets.never.internal on " in ended.errors
     assert ended.errors.endswith("Has the flow run?\n")
 

@@ -10,6 +10,7 @@ NOT_FINE: Final = 1
 """An operator has to act, or the condition does not hold yet: a partition fails, a mirror is behind."""
 CANNOT_TELL: Final = 2
 """Wrong usage, a file that can't be used, a cluster or URL that can't be read, a lag that is not known."""
+NOT_BEGUN: Final = 3
 INTERRUPTED: Final = 130
 _FINE_WORDS: Final = (
     Word.CAUGHT_UP,
@@ -69,7 +70,12 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
         "partition; or wrong usage",
     },
     "events": {0: "printed", 2: "wrong usage, or a cluster can't be read"},
-    "verify": {0: "equal", 1: "different", 2: "wrong usage, unreachable, or nothing to compare"},
+    "verify": {
+        0: "equal",
+        1: "different",
+        2: "wrong usage, unreachable, or nothing to compare",
+        3: "equal as far as it is mirrored, but the flow has not begun with partitions that hold records",
+    },
     "migrate": _STEPS,
     "promote": _STEPS,
     "failback": _STEPS,

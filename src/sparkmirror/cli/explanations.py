@@ -12,7 +12,7 @@ from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
-from sparkmirror.cli.reachability import clusters_of, require_clusters
+from sparkmirror.cli.reachability import reachable
 from sparkmirror.cli.terminal import aligned
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.explanation import Explanation
@@ -57,15 +57,17 @@ def explain_flows(
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror {command}: {printable(str(error))}\n")
         return CANNOT_TELL
-    require_clusters(clusters_of(flow.settings for flow in flows))
-    found = [explain(flow) for flow in flows]
+    left = reachable(flows, command)
+    found = [explain(flow) for flow in left]
     if arguments.output == "json":
         sys.stdout.write(json.dumps([to_json(each) for each in found], indent=2) + "\n")
     else:
         console = Console()
         for each in found:
             show(console, each, columns)
-    return FINE if all(each.explanation.is_fine for each in found) else NOT_FINE
+    if not all(each.explanation.is_fine for each in found):
+        return NOT_FINE
+    return FINE if len(left) == len(flows) else CANNOT_TELL
 
 
 def to_json(found: Explained) -> dict[str, Any]:

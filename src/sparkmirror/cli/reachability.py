@@ -4,7 +4,7 @@ What does not answer is named by its alias, its setting and its addresses.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import replace
 from functools import partial
@@ -13,8 +13,9 @@ from typing import Final
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.printable import printable
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.settings.configured import ConfiguredFlow
+from sparkmirror.settings.configured import ConfiguredFlow, MirroringFlow
 
 _TIMEOUT_S: Final = 4.0
 LOOK_TIMEOUT_S: Final = 2.5
@@ -27,11 +28,20 @@ Ask = Callable[[ConnectionSettings], object]
 """Raises SparkmirrorError when the cluster does not answer."""
 
 
-def require_clusters(clusters: Iterable[ConnectionSettings]) -> None:
-    """Raises DisconnectedError naming each cluster that does not answer."""
-    silent = silent_clusters(clusters)
-    if silent:
+def reachable(flows: Sequence[MirroringFlow], command: str, ask: Ask | None = None) -> list[MirroringFlow]:
+    """Return the flows whose clusters answer, and tell on standard error why the others are left out.
+
+    Raises DisconnectedError where none is left.
+    """
+    silent = silent_clusters(clusters_of(flow.settings for flow in flows), ask, timeout_s=LOOK_TIMEOUT_S)
+    left = [flow for flow in flows if not silent.keys() & set(flow.settings.flow)]
+    if not left:
         raise DisconnectedError("; ".join(silent.values()))
+    for flow in flows:
+        why = [error for alias, error in silent.items() if alias in flow.settings.flow]
+        if why:
+            sys.stderr.write(f"sparkmirror {command}: {flow.name}: unknown: {printable('; '.join(why))}\n")
+    return left
 
 
 def silent_clusters(

@@ -142,6 +142,13 @@ def lasts(error: SparkmirrorError, for_s: float) -> bool:
     return not error.retriable or for_s >= _LASTS_FROM_S
 
 
+def reason_in_common(text: str, names: Iterable[str]) -> str:
+    """Return an error without the names that it is about, and without numbers: equal ones have one cause."""
+    for name in sorted(names, key=len, reverse=True):
+        text = text.replace(name, NAME)
+    return re.sub(r"\d+", "", text)
+
+
 def worst_first(troubles: Iterable[Trouble]) -> list[Trouble]:
     return sorted(troubles, key=lambda it: (_SEVERITY[it.word], it.cause, it.what))
 

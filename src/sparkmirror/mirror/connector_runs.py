@@ -137,6 +137,7 @@ class SourceRun:
             lambda: self._source.assignment is not None,
             self._events.troubles,
             is_promoted=lambda topic: topic in self._source.promotions,
+            clusters=lambda: [watch.look() for watch in self._clusters],
         )
         admins = connector.source_admin, connector.target_admin
         self._clusters = [

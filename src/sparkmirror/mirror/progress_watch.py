@@ -2,15 +2,17 @@
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from datetime import datetime
 from operator import attrgetter
 from typing import Final
 
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
-from sparkmirror.domain.quantities import as_size
-from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
-from sparkmirror.metrics.looks import THROTTLED_FROM, throttled_by
+from sparkmirror.domain.quantities import as_size, counted
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord, reason_in_common
+from sparkmirror.metrics.looks import THROTTLED_FROM, ClusterLook, throttled_by
 from sparkmirror.metrics.partition_table import known_lag
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, StalledPartitions
@@ -32,6 +34,8 @@ _IDLE_SUMMARIES = 120
 """The interval of the summary of an idle mirror, which shows that it is alive."""
 _NAMED_MAX = 20
 """The most partitions that one poll names; a cluster that is down has thousands."""
+_LINES_MAX: Final = 5
+"""The most reasons of one poll that have a line."""
 _READ_BEFORE_S: Final = 0.15
 """The time before a request at which reports are read: more than reading takes, even from afar."""
 _APART_MAX_S: Final = 3.0
@@ -70,7 +74,7 @@ class LookRhythm:
 class ProgressWatch:
     """Follows one connector's records in the progress topic of its flow."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it follows, and what it asks
         self,
         flow: Flow,
         reader: ProgressReader,
@@ -79,15 +83,18 @@ class ProgressWatch:
         troubles: Troubles | None = None,
         *,
         is_promoted: Callable[[str], bool] = lambda _: False,
+        clusters: Callable[[], Sequence[ClusterLook]] = lambda: (),
     ) -> None:
         """`reader` is closed when `thread` ends. No report is missed before `is_copying`: Spark may start.
 
-        `troubles` gets the events. The last reports of a topic that `is_promoted` count no more.
+        `troubles` gets the events; `clusters` tell which of them answer. The last reports of a topic that
+        `is_promoted` count no more.
         """
         self._troubles = troubles or Troubles(logging.getLogger(__name__))
         self._note = self._troubles.note
         self._is_copying = is_copying
         self._is_promoted = is_promoted
+        self._clusters = clusters
         self._flow = flow
         self._log = flow_log(__name__, flow)
         self._connector = connector
@@ -174,13 +181,18 @@ class ProgressWatch:
         changed = _changed(self._current, attrgetter("error"), self._errors)
         for report in changed[:_NAMED_MAX]:
             if report.error is None:
-                self._log.info("%s is copied again", report.source)
                 self._note(EventKind.RECOVERED, "is copied again", report.source)
             else:
                 self._note(_EVENTS[report.state], str(report.error), report.source)
-                level = logging.ERROR if report.state is PartitionState.FAILED else logging.WARNING
-                self._log.log(level, "%s %s: %s", report.source, report.state.value, report.error)
-        self._log_unnamed(len(changed))
+        groups = list(_by_cause(changed).values())
+        for of in groups[:_LINES_MAX]:
+            first, more = of[0], f" and {counted(len(of) - 1, 'more partition')}" if len(of) > 1 else ""
+            if first.error is None:
+                self._log.info("%s%s %s copied again", first.source, more, "are" if more else "is")
+            else:
+                level = logging.ERROR if first.state is PartitionState.FAILED else logging.WARNING
+                self._log.log(level, "%s%s %s: %s", first.source, more, first.state.value, first.error)
+        self._log_unnamed(sum(map(len, groups[_LINES_MAX:])))
 
     def _log_notices(self) -> None:
         changed = _changed(self._current, attrgetter("notice"), self._notices)
@@ -188,7 +200,7 @@ class ProgressWatch:
         for report in noticed[:_NAMED_MAX]:
             self._log.warning("%s: %s", report.source, report.notice)
             self._note(EventKind.INCIDENT, str(report.notice), report.source)
-        self._log_unnamed(len(noticed))
+        self._log_unnamed(len(noticed) - _NAMED_MAX)
 
     def _log_stalls(self) -> None:
         stalls = list(self._stalled.check(self._current, time.monotonic(), throttled=self._throttled()))
@@ -200,11 +212,11 @@ class ProgressWatch:
             else:
                 self._note(EventKind.STALLED, stall_line(report, seconds), report.source)
                 self._log.warning("%s", stall_line(report, seconds))
-        self._log_unnamed(len(stalls))
+        self._log_unnamed(len(stalls) - _NAMED_MAX)
 
     def _log_unnamed(self, count: int) -> None:
-        if count > _NAMED_MAX:
-            self._log.warning("… and %d more partitions", count - _NAMED_MAX)
+        if count > 0:
+            self._log.warning("… and %s", counted(count, "more partition"))
 
     def _log_silence(self, reports: Collection[PartitionProgress]) -> None:
         """Warn of partitions without a report: their task can't start, or hangs."""
@@ -242,29 +254,66 @@ class ProgressWatch:
     def summarize(self) -> None:
         """Log the records copied since the last call. Called by `thread`."""
         reports = self._current
-        counted = (sum(report.records for report in reports), sum(report.bytes for report in reports))
-        records, copied = (now - before for now, before in zip(counted, self._counted, strict=True))
-        self._counted = counted
+        totals = (sum(report.records for report in reports), sum(report.bytes for report in reports))
+        records, copied = (now - before for now, before in zip(totals, self._counted, strict=True))
+        self._counted = totals
         if records < 0 or self._is_cut_off or not reports:  # a new copy job started to count from 0
             return
-        lag = lag_line(reports) + self._throttled_line()
+        away = next((it for it in self._clusters() if it.is_up is False), None)
+        held = [it for it in self._troubles.now if it.cause.subject is Subject.TOPIC]
+        lag = lag_line(reports, away, held) + self._throttled_line()
         if records:
             self._idle_summaries = 0
             rate = f"{records / _SUMMARY_INTERVAL_S:,.1f}".removesuffix(".0")
             self._log.info("%s records/s, %s/s, %s", rate, as_size(copied / _SUMMARY_INTERVAL_S), lag)
             return
         if self._idle_summaries % _IDLE_SUMMARIES == 0:
-            is_known = all(report.lag == 0 for report in reports)
+            is_known = away is None and not held and all(known_lag(report) == 0 for report in reports)
             self._log.info("%s, %s", "nothing new to copy" if is_known else "nothing was copied", lag)
         self._idle_summaries += 1
 
 
-def lag_line(reports: Collection[PartitionProgress]) -> str:
-    """Sum up the lag of the partitions whose lag is known, and count the others."""
-    known = [lag for report in reports if (lag := known_lag(report)) is not None]
-    line = f"lag {sum(known):,} records over {len(reports)} partitions"
-    unknown = len(reports) - len(known)
-    return f"{line}, unknown for {unknown} of them" if unknown else line
+def lag_line(
+    reports: Collection[PartitionProgress], away: ClusterLook | None = None, held: Collection[Trouble] = ()
+) -> str:
+    """Sum up the lag of the partitions whose lag is known, and count the others, with the reason.
+
+    `away` is a cluster that does not answer: nothing is known then. `held` are why topics are not copied.
+    """
+    known = [] if away is not None else [lag for report in reports if (lag := known_lag(report)) is not None]
+    words = Counter(
+        it.state.value.lower() for it in reports if known_lag(it) is None and it.error is not None
+    )
+    for trouble in held:
+        words[trouble.word.value] += len(range(*trouble.partitions))
+    total = len(reports) + sum(len(range(*it.partitions)) for it in held)
+    why = _away_since(away) if away is not None else _words(words)
+    if not known:
+        return f"lag unknown of {counted(total, 'partition')}{why}"
+    line = f"lag {sum(known):,} records over {total} partitions"
+    return f"{line}, unknown for {total - len(known)} of them{why}" if total > len(known) else line
+
+
+def _away_since(cluster: ClusterLook) -> str:
+    if cluster.away_for_s is None:
+        return f" ({cluster.alias} away)"
+    since = datetime.fromtimestamp(time.time() - cluster.away_for_s).astimezone()
+    return f" ({cluster.alias} away since {since:%H:%M:%S})"
+
+
+def _words(counts: Mapping[str, int]) -> str:
+    return f" ({', '.join(f'{count} {word}' for word, count in sorted(counts.items()))})" if counts else ""
+
+
+def _by_cause(
+    changed: Iterable[PartitionProgress],
+) -> Mapping[tuple[str, str], Sequence[PartitionProgress]]:
+    found: dict[tuple[str, str], list[PartitionProgress]] = {}
+    for report in changed:
+        names = report.source.topic, report.target_topic
+        reason = "" if report.error is None else reason_in_common(report.error, filter(None, names))
+        found.setdefault(("" if report.error is None else report.state.value, reason), []).append(report)
+    return found
 
 
 def stall_line(report: PartitionProgress, seconds: float) -> str:

@@ -1,12 +1,11 @@
 """Lists what is not well, each cause once and before what follows from it. Pure."""
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.quantities import counted, some_of
-from sparkmirror.domain.troubles import Subject, Trouble, TroubleWord, by_cause, cause_line
+from sparkmirror.domain.troubles import Subject, Trouble, TroubleWord, by_cause, cause_line, reason_in_common
 from sparkmirror.metrics.looks import ClusterLook
 from sparkmirror.ui.looks import query
 from sparkmirror.view.causes import away, needed
@@ -116,9 +115,7 @@ def _topic_needs(flow: FlowView, topics: Sequence[TopicView]) -> list[Need]:
 def _reason(topic: TopicView) -> str:
     """Return the reason without the topic's name and numbers, so that equal reasons can be grouped."""
     text = f"{topic.state.error or ''} {topic.state.advice}"
-    for name in sorted({topic.name, topic.target or topic.name}, key=len, reverse=True):
-        text = text.replace(name, "")
-    return re.sub(r"\d+", "", text)
+    return reason_in_common(text, (topic.name, topic.target or topic.name))
 
 
 def _ill(flow: FlowView) -> Sequence[TopicView]:

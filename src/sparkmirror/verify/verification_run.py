@@ -31,6 +31,10 @@ CompareRanges = Callable[[Sequence[RangePlan], Callable[[RangeOutcome], None]], 
 """Passes on each range's outcome as soon as it is known."""
 
 
+class NothingBegunError(SparkmirrorError):
+    """There are records to compare, and the flow has begun with none of their partitions."""
+
+
 class ProgressDisplay(Protocol):
     """Shows how far a comparison is: lines that stay, and updates in between."""
 
@@ -111,7 +115,7 @@ def _require_something(flows: Collection[FlowPartitions]) -> None:
     not_begun = [left for flow in flows for left in flow.not_begun]
     if not not_begun:
         raise SparkmirrorError("there is nothing to compare: no topic of the source is mirrored")
-    raise SparkmirrorError(
+    raise NothingBegunError(
         f"there is nothing to compare: the flow has not begun with any of {len(not_begun):,} partitions "
         f"({not_begun[0].plan.source}: {not_begun[0].why}). Does the mirror run with this file?"
     )

@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.cli.reachability import clusters_of, silent_clusters
+from sparkmirror.cli.mirroring_flows import mirroring_flows
+from sparkmirror.cli.reachability import clusters_of, reachable, silent_clusters
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, DisconnectedError
 from sparkmirror.settings.configured import ConfiguredFlow
@@ -60,3 +61,23 @@ def test_a_slow_cluster_is_told_while_it_is_waited_for(flows: list[ConfiguredFlo
 
     assert silent_clusters(clusters_of(flows), ask, tell) == {}
     assert told == ["waiting for east (e:1,e:2) …\n"]
+
+
+def test_what_can_be_told_is_told_and_the_rest_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mm2.properties"
+    servers = "".join(f"{alias}.bootstrap.servers = {alias}:9092\n" for alias in ("A", "B", "C"))
+    file.write_text(f"clusters = A, B, C\n{servers}A->B.enabled = true\nA->C.enabled = true\n")
+    flows = mirroring_flows(file, read_mirror_maker_file(file).flows)
+
+    def ask(settings: ConnectionSettings) -> None:
+        if settings.cluster == "C":
+            raise DisconnectedError("no answer")
+
+    assert [flow.name for flow in reachable(flows, "verify", ask)] == ["A->B"]
+    assert capsys.readouterr().err == (
+        "sparkmirror verify: A->C: unknown: C does not answer (C.bootstrap.servers = C:9092): no answer\n"
+    )
+    with pytest.raises(DisconnectedError, match="C does not answer"):
+        reachable([flow for flow in flows if flow.name == "A->C"], "verify", ask)

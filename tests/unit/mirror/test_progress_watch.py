@@ -4,12 +4,15 @@ import logging
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import datetime, timedelta
 
 import pytest
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
-from sparkmirror.mirror.progress_watch import ProgressWatch, stall_line
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.metrics.looks import ClusterLook
+from sparkmirror.mirror.progress_watch import ProgressWatch, lag_line, stall_line
 from sparkmirror.storage.progress import (
     PartitionProgress,
     PartitionState,
@@ -131,14 +134,92 @@ def test_a_notice_is_logged_once(
     assert logged(caplog) == []
 
 
-def test_of_thousands_of_failures_only_some_are_named(
+def test_thousands_of_failures_with_one_reason_are_one_line_and_their_end_is_another(
     log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
 ) -> None:
-    reader.hold(*(failed(PartitionState.RETRYING, "gone", number) for number in range(1000)))
+    fenced = "Fetch orders-{} on b:9092: FENCED_LEADER_EPOCH"
+    reports = [failed(PartitionState.RETRYING, fenced.format(number), number) for number in range(5000)]
+    reader.hold(*reports)
+    log.follow()
+    assert logged(caplog) == [
+        (
+            "WARNING",
+            "orders-0 and 4,999 more partitions RETRYING: Fetch orders-0 on b:9092: FENCED_LEADER_EPOCH",
+        )
+    ]
+    log.follow()
+    assert logged(caplog) == []
+    reader.hold(*(replace(WELL, source=it.source) for it in reports[1:]))
+    log.follow()
+    assert logged(caplog) == [("INFO", "orders-1 and 4,998 more partitions are copied again")]
+
+
+def test_each_reason_has_a_line_up_to_five(
+    log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
+) -> None:
+    words = ("no", "not", "never", "nowhere", "none", "nobody", "nothing")
+    reader.hold(*(failed(PartitionState.FAILED, word, number) for number, word in enumerate(words)))
     log.follow()
     lines = logged(caplog)
-    assert len(lines) == 21
-    assert lines[-1] == ("WARNING", "… and 980 more partitions")
+    assert lines[0] == ("ERROR", "orders-0 FAILED: no")
+    assert len(lines) == 6
+    assert lines[-1] == ("WARNING", "… and 2 more partitions")
+
+
+@pytest.mark.parametrize(
+    ("away", "reports", "line"),
+    [
+        (None, [WELL, WELL], "lag 0 records over 2 partitions"),
+        (
+            None,
+            [failed(PartitionState.FAILED, "no"), replace(WELL, lag=7)],
+            "lag 7 records over 2 partitions, unknown for 1 of them (1 failed)",
+        ),
+        (None, [failed(PartitionState.FAILED, "no")] * 2, "lag unknown of 2 partitions (2 failed)"),
+        (ClusterLook(Alias("source"), False), [WELL], "lag unknown of 1 partition (source away)"),
+    ],
+)
+def test_an_unknown_lag_is_in_no_sum_and_has_its_reason(
+    away: ClusterLook | None, reports: list[PartitionProgress], line: str
+) -> None:
+    assert lag_line(reports, away) == line
+
+
+def test_the_summary_says_since_when_the_source_is_away(
+    reader: Reader, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    away = ClusterLook(Alias("source"), is_up=False, away_for_s=60.0)
+    watch = ProgressWatch(Flow(Alias("a"), Alias("b")), reader, IDLE.connector, clusters=lambda: [away])
+    reader.hold(WELL, replace(WELL, source=TopicPartition("orders", 1)))
+    watch.follow()
+    watch.summarize()
+    ((level, line),) = logged(caplog)
+    since = datetime.now().astimezone() - timedelta(seconds=60)
+    told = {f"{since + timedelta(seconds=late):%H:%M:%S}" for late in range(-3, 1)}
+    before, _, after = line.partition(" since ")
+    assert (level, before) == ("INFO", "nothing was copied, lag unknown of 2 partitions (source away")
+    assert after.removesuffix(")") in told
+
+
+def test_topics_that_are_not_copied_at_all_have_no_known_lag(
+    reader: Reader, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    troubles = Troubles(logging.getLogger("x"))
+    watch = ProgressWatch(Flow(Alias("a"), Alias("b")), reader, IDLE.connector, troubles=troubles)
+    cause = Cause.of(TroubleWord.NOT_CREATED, Subject.TOPIC, "a.bills", "no")
+    troubles.tell("topics", [Trouble(cause, "bills", "a.bills", partitions=(0, 4))])
+    reader.hold(WELL)
+    watch.follow()
+    caplog.clear()
+    watch.summarize()
+    assert logged(caplog) == [
+        (
+            "INFO",
+            "nothing was copied, lag 0 records over 5 partitions, unknown for 4 of them (4 not created)",
+        )
+    ]
 
 
 def test_the_summary_counts_records_since_the_last_one(

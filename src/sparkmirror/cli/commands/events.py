@@ -6,22 +6,25 @@ import sys
 from collections.abc import Iterable
 from contextlib import ExitStack, closing
 from datetime import UTC, datetime
+from functools import partial
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.arguments import mirror_file
-from sparkmirror.cli.exit_codes import CANNOT_TELL
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail
+from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.settings.configured import MirroringFlow
 from sparkmirror.storage.events import Event, parse_event
 
 _READ_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.5
+_NEVER_RUN: Final = "no mirror of this file has run yet, or Java's, which writes no events"
 
 _HELP: Final = """\
 Prints what happened to each flow in the last 7 days: starts and stops, with
@@ -58,15 +61,16 @@ def run(arguments: argparse.Namespace) -> int:
         flows = mirroring_flows(arguments.file, read_mirror_maker_file(arguments.file).flows, arguments.flow)
         with ExitStack() as opened:
             tails = [(flow, opened.enter_context(closing(_tail(flow)))) for flow in flows]
-            past = [
-                (event, flow.name)
-                for flow, tail in tails
-                for event in _events(tail.read_to_end(_READ_TIMEOUT_S))
-            ]
+            found, errors = _past(tails)
+            past = [(event, flow.name) for flow, events in found for event in events]
+            for name, error in errors.items():
+                sys.stderr.write(f"sparkmirror events: {name}: {printable(error)}\n")
             for event, name in sorted(past, key=lambda of: of[0].time):
                 _show(event, name, is_json=is_json)
             while arguments.follow:
                 for flow, tail in tails:
+                    if flow.name in errors:
+                        continue
                     for event in _events(tail.poll(_POLL_S)):
                         _show(event, flow.name, is_json=is_json)
     except KeyboardInterrupt:
@@ -74,7 +78,35 @@ def run(arguments: argparse.Namespace) -> int:
     except (SparkmirrorError, OSError) as error:
         sys.stderr.write(f"sparkmirror events: {printable(str(error))}\n")
         return CANNOT_TELL
-    return 0
+    return CANNOT_TELL if errors else FINE
+
+
+def _past(
+    tails: Iterable[tuple[MirroringFlow, TopicTail]],
+) -> tuple[list[tuple[MirroringFlow, list[Event]]], dict[str, str]]:
+    """Read the events of each flow that can be told, and why others can't.
+
+    Raises SparkmirrorError where none can.
+    """
+    found: list[tuple[MirroringFlow, list[Event]]] = []
+    errors: dict[str, SparkmirrorError] = {}
+    for flow, tail in tails:
+        try:
+            records = unless_missing(partial(_read, tail), None)
+        except SparkmirrorError as error:
+            errors[flow.name] = error
+            continue
+        if records is None:
+            errors[flow.name] = SparkmirrorError(_NEVER_RUN)
+        else:
+            found.append((flow, _events(records)))
+    if not found:
+        raise SparkmirrorError("; ".join(dict.fromkeys(map(str, errors.values()))))
+    return found, {name: str(error) for name, error in errors.items()}
+
+
+def _read(tail: TopicTail) -> list[LogRecord]:
+    return list(tail.read_to_end(_READ_TIMEOUT_S))
 
 
 def _tail(flow: MirroringFlow) -> TopicTail:

@@ -11,11 +11,11 @@ from rich.console import Console
 
 from sparkmirror.cli.arguments import mirror_file, positive
 from sparkmirror.cli.commands.verify.table import print_table
-from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, INTERRUPTED, NOT_FINE
+from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, INTERRUPTED, NOT_BEGUN, NOT_FINE
 from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import interrupt_on_signals
-from sparkmirror.cli.reachability import clusters_of, require_clusters
+from sparkmirror.cli.reachability import reachable
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import compile_list
@@ -25,7 +25,7 @@ from sparkmirror.spark.session import Session
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan
 from sparkmirror.verify.spark_job import SETTINGS, verification_master, verify_ranges
 from sparkmirror.verify.verdict import FlowVerdict, State, to_json, to_junit
-from sparkmirror.verify.verification_run import Verification, keep_verdict
+from sparkmirror.verify.verification_run import NothingBegunError, Verification, keep_verdict
 
 _SLOTS = 4
 
@@ -92,7 +92,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 def run(arguments: argparse.Namespace) -> int:
     interrupt_on_signals()
     try:
-        verdicts = _verify(arguments)
+        verdicts, are_all = _verify(arguments)
+    except NothingBegunError as error:
+        return _fail(error, NOT_BEGUN)
     except (SparkmirrorError, OSError) as error:
         return _fail(error, CANNOT_TELL)
     except KeyboardInterrupt:
@@ -105,24 +107,32 @@ def run(arguments: argparse.Namespace) -> int:
             sys.stdout.write(to_junit(verdicts) + "\n")
         case _:
             print_table(Console(), verdicts)
-    if all(verdict.is_equal for verdict in verdicts):
-        return FINE
-    return NOT_FINE if any(verdict.count(State.DIFFERENT) for verdict in verdicts) else CANNOT_TELL
+    return exit_code(verdicts, are_all=are_all)
 
 
-def _verify(arguments: argparse.Namespace) -> list[FlowVerdict]:
+def exit_code(verdicts: Sequence[FlowVerdict], *, are_all: bool) -> int:
+    """A difference counts more than what could not be compared, and that more than what is not begun."""
+    if any(verdict.count(State.DIFFERENT) for verdict in verdicts):
+        return NOT_FINE
+    if not are_all or not all(verdict.is_equal for verdict in verdicts):
+        return CANNOT_TELL
+    return NOT_BEGUN if any(verdict.count(State.NOT_BEGUN) for verdict in verdicts) else FINE
+
+
+def _verify(arguments: argparse.Namespace) -> tuple[list[FlowVerdict], bool]:
+    """Return the verdicts, and whether they are of all flows."""
     status = StatusLines(Console(stderr=True))
     read = read_mirror_maker_file(arguments.file)
     flows = mirroring_flows(arguments.file, read.flows, arguments.flow)
     topics = compile_list(arguments.topics, "--topic") if arguments.topics else None
-    require_clusters(clusters_of(flow.settings for flow in flows))
-    status.print(f"Reading both clusters of {', '.join(flow.name for flow in flows)} …")
-    verification = Verification(flows, topics, arguments.report)
+    left = reachable(flows, "verify")
+    status.print(f"Reading both clusters of {', '.join(flow.name for flow in left)} …")
+    verification = Verification(left, topics, arguments.report)
     if not verification.is_finished:
         _compare(verification, arguments.slots, read.spark, status)
     verdicts = verification.verdicts()
-    _keep(flows, verdicts, status)
-    return verdicts
+    _keep(left, verdicts, status)
+    return verdicts, len(left) == len(flows)
 
 
 def _compare(
