@@ -222,17 +222,21 @@ def test_only_new_records_are_compared_with_a_report(prepared: PreparedMirror, v
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "message", "code"),
     [
-        (["--flow", "W->V"], "has no flow W->V that mirrors topics (it has: V->W)"),
-        (["--topic", r"verify\.not-begun"], "verify.not-begun-0: V.verify.not-begun-0 does not exist on W"),
+        (["--flow", "W->V"], "has no flow W->V that mirrors topics (it has: V->W)", 2),
+        (
+            ["--topic", r"verify\.not-begun"],
+            "verify.not-begun-0: V.verify.not-begun-0 does not exist on W",
+            3,
+        ),
     ],
 )
-def test_nothing_to_compare_exits_with_2(
-    prepared: PreparedMirror, arguments: list[str], message: str
+def test_nothing_to_compare_has_a_code_of_its_own_where_records_were_never_begun(
+    prepared: PreparedMirror, arguments: list[str], message: str, code: int
 ) -> None:
     ended = verify(prepared.properties, *arguments)
-    assert ended.code == 2
+    assert ended.code == code
     assert message in ended.errors
     assert "Traceback" not in ended.errors
 
@@ -248,14 +252,12 @@ def test_unreachable_cluster_exits_with_2(prepared: PreparedMirror, tmp_path: Pa
     assert "127.0.0.1:1" in ended.errors
 
 
-def test_a_flow_that_has_begun_with_nothing_that_holds_records_exits_with_3(
-    prepared: PreparedMirror, tmp_path: Path
-) -> None:
+def test_flow_that_never_ran_exits_with_2(prepared: PreparedMirror, tmp_path: Path) -> None:
     """Its topic of positions does not exist."""
     properties = tmp_path / "mm2.properties"
     properties.write_text(re.sub(r"\bV\b", "never", prepared.properties.read_text()))
     ended = verify(properties)
-    assert ended.code == 3
+    assert ended.code == 2
     assert "the positions of never->W can't be read on W: read mm2-offsets.never.internal on " in ended.errors
     assert ended.errors.endswith("Has the flow run?\n")
 
