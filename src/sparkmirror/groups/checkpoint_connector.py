@@ -13,6 +13,7 @@ from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import shows_lag
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.groups.group_explanation import LATER_GROUPS
 from sparkmirror.groups.group_looks import GroupLooks
 from sparkmirror.groups.group_lookups import GroupLookups
 from sparkmirror.groups.offset_resolver import OffsetResolver
@@ -123,6 +124,8 @@ class CheckpointConnector:
         self._topics.ensure()
         if not self._topics.result.missing:
             self._book = CheckpointBook(self._own_checkpoints())
+        if settings.refresh_groups_interval_s is None:
+            self._log.info("%s", LATER_GROUPS)
         emit_after_s = min(_FIRST_EMISSION_S, settings.emit_checkpoints_interval_s)
         jobs = [
             # Without an interval the groups are still found once, at the start.

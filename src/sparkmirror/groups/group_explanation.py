@@ -11,6 +11,11 @@ from sparkmirror.offsets.checkpoints import CheckpointBook, is_refuted, offsets_
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
 
+LATER_GROUPS: Final = (
+    "groups that come later than the start are not followed: refresh.groups.enabled=false; "
+    "a restart takes them"
+)
+
 
 class Translation(StrEnum):
     EXACT = "exact"
@@ -73,6 +78,13 @@ class GroupFacts:
     syncs_offsets: bool = True
     off_because: str | None = None
     """The setting by which the flow emits no checkpoints at all."""
+    refreshes: bool = True
+    """Whether groups that come later are followed, too."""
+
+    @property
+    def is_left_out(self) -> bool:
+        """Whether it came later, as far as its checkpoints show that."""
+        return not self.refreshes and not any(it.checkpoint for it in self.partitions)
 
 
 def explain(facts: GroupFacts) -> Explanation:
@@ -95,6 +107,8 @@ def _obstacles(facts: GroupFacts) -> list[str]:
         found.append(f"{flow.source} knows no such group, or the principal may not DESCRIBE it")
     elif not source.is_consumer_group:
         found.append(f"is a {source.kind} group on {flow.source}: such groups are left alone")
+    elif facts.is_left_out:
+        found.append(f"no checkpoint of it was written, and {LATER_GROUPS}")
     elif not source.committed:
         found.append(f"has committed no offset on {flow.source}")
     return found + _obstacles_there(facts.target, flow)
@@ -142,7 +156,8 @@ def _partition(facts: GroupFacts, partition: CommittedPartition, *, may_write: b
         "next_sync_writes": writes[partition.target].downstream_offset if writes else None,
     }
     details = {"translation": translation, "read_again_max": None if place is None else place.behind_max}
-    is_fine = translation in _FOLLOWING
+    is_fine = translation in _FOLLOWING and not facts.is_left_out
+    why = f"not followed; {why}" if facts.is_left_out else why
     return PartitionExplanation(partition.source, partition.target, why, is_fine, numbers, details)
 
 

@@ -52,6 +52,7 @@ def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
         partitions,
         refused_by=checkpointing.group_filter.refused_by(group),
         syncs_offsets=checkpointing.sync_group_offsets_interval_s is not None,
+        refreshes=checkpointing.refresh_groups_interval_s is not None,
     )
 
 

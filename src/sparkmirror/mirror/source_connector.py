@@ -45,6 +45,7 @@ from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
 from sparkmirror.setup.replaced_copies import ReplacedCopies
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
+from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.spark.session import Session
@@ -170,6 +171,8 @@ class SourceConnector:
     def jobs(self, admins: FlowAdmins) -> list[Job]:
         """The jobs of `thread` under these settings."""
         settings = self._settings
+        if settings.refresh_topics_interval_s is None:
+            self._log.info("%s", LATER_TOPICS)
         jobs = [
             # Without an interval the topics are still found once, at the start.
             Job(_REFRESH, settings.refresh_topics_interval_s or _NEVER_S, self._refresh),

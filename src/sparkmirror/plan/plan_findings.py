@@ -23,6 +23,7 @@ from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster, shared_
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause
 from sparkmirror.setup.refused_configs import created_without
+from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import throttled_creation
 
 TOO_MANY_REPLICAS: Final = "too many replicas"
@@ -48,6 +49,7 @@ TOPIC: Final = "topic"
 ACCOUNTS: Final = "accounts"
 NO_DELETES: Final = "no deletes"
 ACLS: Final = "ACLs"
+NEVER_AGAIN: Final = "never again"
 
 
 _INVALID_TOPIC: Final = 17
@@ -380,6 +382,12 @@ def _warnings(survey: FlowSurvey, reported: Collection[str]) -> Iterator[Finding
                 yield Finding(kind, Severity.WARNS, kind, warning)
 
 
+def _switched_off(survey: FlowSurvey) -> Iterator[Finding]:
+    """What is not looked for again while the mirror runs, as with Java's."""
+    if survey.settings.refresh_topics_interval_s is None:
+        yield Finding(NEVER_AGAIN, Severity.NOTE, "refresh.topics.enabled", LATER_TOPICS)
+
+
 _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     old_brokers,
     missing_rights,
@@ -400,5 +408,6 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _smaller_limits,
     _notes,
     _acls,
+    _switched_off,
     preserved_topics,
 )

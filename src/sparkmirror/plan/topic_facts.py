@@ -61,6 +61,7 @@ class _Asking:
             here,
             there,
             hints=self._hints(topic, source),
+            refreshes=self._settings.refresh_topics_interval_s is not None,
         )
         if here is None or not all(verdict.passes for verdict in facts.verdicts):
             return facts

@@ -5,10 +5,16 @@ Pure.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 from sparkmirror.domain.explanation import Explanation, PartitionExplanation, Verdict
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.quantities import counted
+
+LATER_TOPICS: Final = (
+    "topics and partitions that come later than the start are not mirrored: refresh.topics.enabled=false; "
+    "a restart takes them"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,8 @@ class TopicFacts:
     hints: Sequence[str] = ()
     obstacles: Sequence[str] = ()
     notes: Sequence[str] = ()
+    refreshes: bool = True
+    """Whether topics and partitions that come later are mirrored, too."""
 
 
 def explain(facts: TopicFacts) -> Explanation:
@@ -72,6 +80,10 @@ def _obstacles(facts: TopicFacts) -> list[str]:
     if facts.source_partitions is None:
         missing = f"{facts.flow.source} knows no such topic, or the principal may not DESCRIBE it"
         return ["; ".join([missing, *facts.hints])]
+    here, there = facts.source_partitions, facts.target_partitions
+    if not facts.refreshes and all(it.passes for it in facts.verdicts) and (there is None or there < here):
+        lacks = "is not there" if there is None else f"has {there} partitions and needs {here}"
+        return [f"{facts.remote} {lacks} on {facts.flow.target}: {LATER_TOPICS}", *facts.obstacles]
     return list(facts.obstacles)
 
 
@@ -79,7 +91,9 @@ def _notes(facts: TopicFacts) -> list[str]:
     here, there, target = facts.source_partitions, facts.target_partitions, facts.flow.target
     notes = []
     if here is not None and all(verdict.passes for verdict in facts.verdicts):
-        if there is None:
+        if not facts.refreshes and (there is None or there < here):
+            pass  # an obstacle
+        elif there is None:
             notes.append(f"{facts.remote} is not on {target} yet: the next refresh of topics creates it")
         elif there < here:
             notes.append(

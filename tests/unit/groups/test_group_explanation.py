@@ -172,3 +172,23 @@ def test_a_checkpoint_of_a_log_that_is_lost_is_not_written() -> None:
     assert found.why == (
         "translated exactly; the last checkpoint, 5000, is about a log that the target has lost"
     )
+
+
+CHECKPOINT = Checkpoint(BILLING, THERE, 105, 205)
+
+
+@pytest.mark.parametrize(
+    ("refreshes", "checkpoint", "is_fine", "next_write"),
+    [(True, None, True, 205), (False, CHECKPOINT, True, 205), (False, None, False, None)],
+)
+def test_without_a_refresh_a_group_that_came_later_gets_nothing(
+    checkpoint: Checkpoint | None, next_write: int | None, *, refreshes: bool, is_fine: bool
+) -> None:
+    found = explain(replace(facts(105, checkpoint=checkpoint), refreshes=refreshes))
+    (partition,) = found.partitions
+    assert (found.is_fine, partition.is_fine, partition.numbers["next_sync_writes"]) == (
+        is_fine,
+        is_fine,
+        next_write,
+    )
+    assert ("refresh.groups.enabled=false" in " ".join(found.obstacles)) is not is_fine

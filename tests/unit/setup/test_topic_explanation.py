@@ -6,7 +6,7 @@ import pytest
 
 from sparkmirror.domain.explanation import Verdict
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.setup.topic_explanation import MirroredPartition, TopicFacts, explain
+from sparkmirror.setup.topic_explanation import LATER_TOPICS, MirroredPartition, TopicFacts, explain
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("us.orders", 0)
 PARTITION = MirroredPartition(HERE, THERE, start=0, end=100, mirrored_to=100, target_end=100, state="RUNNING")
@@ -51,6 +51,17 @@ def test_a_topic_that_is_not_there() -> None:
 def test_numbers_of_partitions(there: int | None, note: str) -> None:
     found = explain(replace(FACTS, source_partitions=2, target_partitions=there))
     assert (found.is_fine, found.notes) == (True, [note])
+
+
+@pytest.mark.parametrize(
+    ("there", "what"),
+    [(None, "is not there on eu"), (1, "has 1 partitions and needs 2 on eu"), (2, None), (3, None)],
+)
+def test_without_a_refresh_nothing_is_announced(there: int | None, what: str | None) -> None:
+    found = explain(replace(FACTS, source_partitions=2, target_partitions=there, refreshes=False))
+    assert found.obstacles == ([] if what is None else [f"us.orders {what}: {LATER_TOPICS}"])
+    assert found.is_fine is (what is None)
+    assert "next refresh" not in " ".join(found.notes)
 
 
 @pytest.mark.parametrize(
