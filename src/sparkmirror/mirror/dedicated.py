@@ -57,6 +57,8 @@ class MirrorMaker:
 
         A process that stands by for all flows has Spark ready where that holds no executors of a cluster.
         """
+        if self._stopping.is_set():
+            return
         if any(flow.worker.standby_session for flow in self._flows):
             self._spark.session()
         self._elected.start()
