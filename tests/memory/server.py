@@ -22,6 +22,7 @@ class MemoryServer:
         self._loop = loop
         self.cluster = cluster
         self.connections: set[_Served] = set()
+        self._is_away = False
 
     @property
     def brokers(self) -> Sequence[MemoryBroker]:
@@ -46,6 +47,19 @@ class MemoryServer:
             return self.cluster
 
         return self.call(replaced)
+
+    def go_away(self) -> None:
+        """End all connections, and each new one, until `come_back`."""
+        self._is_away = True
+        self.call(self.end_connections)
+
+    def come_back(self) -> None:
+        self._is_away = False
+
+    def takes(self, connection: "_Served") -> bool:
+        """In the cluster's thread."""
+        self.connections.add(connection)
+        return not self._is_away
 
     def end_connections(self) -> None:
         """End all connections, in the cluster's thread."""
@@ -112,7 +126,8 @@ class _Served(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
-        self._server.connections.add(self)
+        if not self._server.takes(self):
+            transport.abort()
 
     def end(self) -> None:
         if self._transport is not None:
