@@ -40,6 +40,8 @@ _NAMES: Final = frozenset(
         "unclean.leader.election.enable",
     ]
 )
+DEFAULTS: Final = {"remote.storage.enable": "false"}
+"""The configs that are described though they are not set; those of a broker are more."""
 _LEAST: Final = {"segment.bytes": 1 << 20, "max.message.bytes": 0, "retention.ms": -1}
 _NO_TIERED_STORAGE: Final = (
     "Tiered Storage functionality is disabled in the broker. "

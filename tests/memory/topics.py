@@ -31,7 +31,7 @@ from sparkmirror.kafka.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tests.memory.partition_log import PartitionLog
-from tests.memory.topic_configs import fault_of
+from tests.memory.topic_configs import DEFAULTS, fault_of
 
 if TYPE_CHECKING:
     from tests.memory.cluster import MemoryCluster, MemoryTopic
@@ -45,6 +45,7 @@ _COMMITTED: Final = 1
 _DEBUGGING_REPLICA_ID: Final = -2
 _TOPIC_RESOURCE: Final = 2
 _DYNAMIC_TOPIC_CONFIG: Final = 1
+_DEFAULT_CONFIG: Final = 5
 _UNKNOWN_EPOCH: Final = -1
 _UNKNOWN_OFFSET: Final = -1
 
@@ -313,7 +314,7 @@ def describe_configs(exchange: "Exchange") -> Any:
     def of_resource(asked: Any) -> Any:
         topic = exchange.cluster.topics.get(asked.resource_name)
         is_known = asked.resource_type != _TOPIC_RESOURCE or topic is not None
-        config: Mapping[str, str] = topic.config if topic is not None else {}
+        config: Mapping[str, str] = {} if topic is None else {**DEFAULTS, **topic.config}
         return result_class(
             error_code=NONE if is_known else UNKNOWN_TOPIC_OR_PARTITION,
             error_message=None,
@@ -324,7 +325,9 @@ def describe_configs(exchange: "Exchange") -> Any:
                     name=name,
                     value=value,
                     read_only=False,
-                    config_source=_DYNAMIC_TOPIC_CONFIG,
+                    config_source=_DYNAMIC_TOPIC_CONFIG
+                    if topic is not None and name in topic.config
+                    else _DEFAULT_CONFIG,
                     is_sensitive=False,
                     synonyms=[],
                 )
