@@ -33,6 +33,8 @@ FIXTURES: Final = {
     "old_bench": Tier.ALL,  # which is the frail cluster, as `old_side`; their tests get them by a parameter
     "old_side": Tier.ALL,
     "guarded_cluster": Tier.ALL,
+    "real_trio": Tier.ALL,  # which has the frail cluster
+    "three_brokers": Tier.ALL,
     "secured": Tier.ALL,
     # The mirror of the product that most system tests look at, and Spark on this machine.
     "mirrored": Tier.TEST,

@@ -65,13 +65,14 @@ def three_brokers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalClu
         yield cluster
 
 
-IN_MEMORY: Final = pytest.param(("three_in_memory", "memory_cluster"), marks=pytest.mark.memory)
+TARGETS: Final = {"three_in_memory": "memory_cluster", "three_brokers": "target_cluster"}
+IN_MEMORY: Final = pytest.param("three_in_memory", marks=pytest.mark.memory)
 
 
-@pytest.fixture(scope="module", params=[IN_MEMORY, ("three_brokers", "target_cluster")], ids=str)
+@pytest.fixture(scope="module", params=[IN_MEMORY, "three_brokers"])
 def clusters(request: pytest.FixtureRequest) -> tuple[AnyCluster, AnyCluster]:
     """The source with topics and records, and the target."""
-    source, target = (request.getfixturevalue(name) for name in request.param)
+    source, target = (request.getfixturevalue(name) for name in (request.param, TARGETS[request.param]))
     create_topic(source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     create_topic(source.bootstrap_servers, SYNCS, config={"cleanup.policy": "compact"})
     for partition in range(PARTITIONS):
