@@ -103,7 +103,8 @@ class FlowLook:
         """Finds what came after the start of a mirror that looks once only."""
         if self.refreshes_topics:
             return []
-        known = {it.what for it in self.published_by(self.connector)}
+        published = self.published_by(self.connector)
+        known = {it.what for it in published if it.word is not TroubleWord.SHARED}
         topics = sorted({it.topic for it in self.waiting} - known)
         return [Trouble(LEFT_OUT, topic) for topic in topics]
 

@@ -64,6 +64,13 @@ def test_topics_that_are_refused_for_one_reason_are_one_thing() -> None:
     assert (second.name, second.state.word) == ("bills", Word.THROTTLED)
 
 
+def test_a_topic_that_other_flows_write_too_is_well() -> None:
+    shared = Trouble(Cause(TroubleWord.SHARED, Subject.TOPIC, "2 flows write it"), "orders")
+    assert needs(source(look(), troubles=[shared])) == []
+    (only,) = needs(source(retrying("orders"), troubles=[shared]))
+    assert (only.name, only.state.word) == ("orders", Word.RETRYING)
+
+
 def test_topics_with_one_error_are_one_thing_whatever_their_names_and_numbers() -> None:
     found = needs(source(*(retrying(f"page-{number}", number % 3) for number in range(40)), look()))
     assert [(it.name, it.more) for it in found] == [("page-0", "and 39 more topics")]

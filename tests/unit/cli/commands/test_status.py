@@ -7,6 +7,7 @@ from sparkmirror.cli.commands.mirror_status import status_view, to_json
 from sparkmirror.cli.main import main
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.domain.incidents import unfenced
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, HeartbeatLook
 from sparkmirror.status.flow_look import NEVER_RUN
 from sparkmirror.storage.progress import Driver, PartitionState
@@ -46,6 +47,15 @@ def test_the_view_has_topics_failures_process_and_groups() -> None:
         "  page-views-3: no right to WRITE",
         "  1 consumer group with checkpoints: billing",
     ]
+
+
+def test_topics_that_other_flows_write_too_are_well_and_told() -> None:
+    shared = Cause(TroubleWord.SHARED, Subject.TOPIC, "2 flows write it", "exclude one")
+    troubles = [Trouble(shared, name) for name in ("orders", "bills")]
+    view = status_view(answers(source(look("orders"), troubles=troubles)))
+    assert view.code == 0
+    assert view.rows == [("a->b", "orders", "1", "0", "caught up")]
+    assert "  bills and 1 more shared: 2 flows write it; exclude one" in view.notes
 
 
 def test_an_unknown_lag_is_no_number() -> None:
