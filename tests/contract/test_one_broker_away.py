@@ -5,7 +5,7 @@ writes nothing to the target.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from typing import Final
 
@@ -98,7 +98,9 @@ def commit(cluster: AnyCluster, group: str, offset: int) -> None:
     def committed() -> bool:
         request = [confluent.ConsumerGroupTopicPartitions(group, places)]
         (future,) = admin.alter_consumer_group_offsets(request).values()
-        return all(each.error is None for each in future.result(WAIT_S).topic_partitions)
+        with suppress(confluent.KafkaException):  # a new topic of group offsets may have no leaders yet
+            return all(each.error is None for each in future.result(WAIT_S).topic_partitions)
+        return False
 
     await_value(committed, WAIT_S, lambda: f"{group} can't commit")
 
@@ -119,8 +121,12 @@ def translated(target: AnyCluster, group: str) -> dict[int, int]:
     request = [confluent.ConsumerGroupTopicPartitions(group)]
     admin = client(target)
     (future,) = admin.list_consumer_group_offsets(request).values()
-    found = future.result(WAIT_S).topic_partitions
-    return {place.partition: place.offset for place in found if place.topic == REMOTE and place.offset >= 0}
+    with suppress(confluent.KafkaException):
+        found = future.result(WAIT_S).topic_partitions
+        return {
+            place.partition: place.offset for place in found if place.topic == REMOTE and place.offset >= 0
+        }
+    return {}
 
 
 def ends(target: AnyCluster, partitions: Sequence[int]) -> dict[int, int]:
@@ -212,7 +218,6 @@ def test_the_others_go_on_and_nothing_is_written_for_what_cannot_be_read(
         forwarders[away].refuse()
         forwarders[away].cut()
         reports.await_state(cut_off, PartitionState.RETRYING)
-        before = ends(target, cut_off)
 
         for partition in others:
             append(source, TOPIC, numbered(20, 100), partition=partition)
@@ -226,11 +231,10 @@ def test_the_others_go_on_and_nothing_is_written_for_what_cannot_be_read(
 
         await_value(moved, WAIT_S, lambda: str([translated(target, group) for group in groups]))
 
-        # Not by chance: it has been tried again meanwhile.
-        tried = forwarders[away].figures.opened
+        before = ends(target, cut_off)
         with pytest.raises(AssertionError):
             await_value(lambda: ends(target, cut_off) != before, QUIET_S, lambda: "quiet")
-        assert all(reports.now()[partition].state is PartitionState.RETRYING for partition in cut_off), tried
+        assert all(reports.now()[partition].state is PartitionState.RETRYING for partition in cut_off)
 
         forwarders[away].restore()
         reports.await_state(range(PARTITIONS), PartitionState.RUNNING)
