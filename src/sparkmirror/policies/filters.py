@@ -23,31 +23,6 @@ class TopicFilter(Protocol):
         ...
 
 
-class DefaultTopicFilter:
-    """Selects topics by two lists of Java regexes over whole names. Raises ConfigError like `NameLists`."""
-
-    def __init__(
-        self, topics: Sequence[str] = DEFAULT_TOPICS, topics_exclude: Sequence[str] = DEFAULT_TOPICS_EXCLUDE
-    ) -> None:
-        self.topics = tuple(topics)
-        self._lists = NameLists("topics", topics, topics_exclude)
-
-    @property
-    def named(self) -> frozenset[str]:
-        """The topics that are asked for by their names, whether they exist or not."""
-        return self._lists.named
-
-    def matching_none(self, topics: Iterable[str]) -> Sequence[str]:
-        """The patterns of `topics` that match none of these names."""
-        return self._lists.matching_none(topics)
-
-    def should_replicate(self, topic: str) -> bool:
-        return self._lists.selects(topic)
-
-    def refused_by(self, topic: str) -> str | None:
-        return self._lists.refused_by(topic)
-
-
 class GroupFilter(Protocol):
     """MM2's plug-in point `group.filter.class`."""
 
@@ -58,24 +33,6 @@ class GroupFilter(Protocol):
     def refused_by(self, group: str) -> str | None:
         """The setting that excludes the group; None if it is selected."""
         ...
-
-
-class DefaultGroupFilter:
-    """Selects groups by two lists of Java regexes over whole ids. Raises ConfigError like `NameLists`."""
-
-    def __init__(self, groups: Sequence[str], groups_exclude: Sequence[str]) -> None:
-        self._lists = NameLists("groups", groups, groups_exclude)
-
-    @property
-    def named(self) -> frozenset[str]:
-        """Return the groups that `groups` names literally, not by a pattern."""
-        return self._lists.named
-
-    def should_replicate(self, group: str) -> bool:
-        return self._lists.selects(group)
-
-    def refused_by(self, group: str) -> str | None:
-        return self._lists.refused_by(group)
 
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]*[a-zA-Z0-9][a-zA-Z0-9._-]*")
@@ -99,7 +56,9 @@ class NameLists:
     @property
     def named(self) -> frozenset[str]:
         """The literal names in the first list: such a pattern matches itself, at least."""
-        return frozenset(name for name in self._includes if _NAME.fullmatch(name) and self.selects(name))
+        return frozenset(
+            name for name in self._includes if _NAME.fullmatch(name) and self.should_replicate(name)
+        )
 
     def matching_none(self, names: Iterable[str]) -> Sequence[str]:
         """The patterns of the first list, but for literal names, that match none of these."""
@@ -110,7 +69,7 @@ class NameLists:
             and not any(map(compile_list([pattern], self._key).fullmatch, names))
         ]
 
-    def selects(self, name: str) -> bool:
+    def should_replicate(self, name: str) -> bool:
         return self._included.fullmatch(name) and not self._excluded.fullmatch(name)
 
     def refused_by(self, name: str) -> str | None:
@@ -121,3 +80,20 @@ class NameLists:
             )
             return f"{self._exclude_key} ({pattern})"
         return None if self._included.fullmatch(name) else self._key
+
+
+class DefaultTopicFilter(NameLists):
+    """Selects topics by two lists of Java regexes over whole names."""
+
+    def __init__(
+        self, topics: Sequence[str] = DEFAULT_TOPICS, topics_exclude: Sequence[str] = DEFAULT_TOPICS_EXCLUDE
+    ) -> None:
+        self.topics = tuple(topics)
+        super().__init__("topics", topics, topics_exclude)
+
+
+class DefaultGroupFilter(NameLists):
+    """Selects groups by two lists of Java regexes over whole ids."""
+
+    def __init__(self, groups: Sequence[str], groups_exclude: Sequence[str]) -> None:
+        super().__init__("groups", groups, groups_exclude)

@@ -4,28 +4,15 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Self
 
-from sparkmirror.config.admin_plugins import DIRECTLY, AdminPlugins
+from sparkmirror.config.admin_plugins import AdminPlugins
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.ids import ConnectorName, Flow
-from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
-from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource
+from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredFlow, ConfiguredSource
 from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.promotions import PromotionsReader
-
-
-@dataclass(frozen=True, slots=True)
-class CheckpointAccess:
-    """The part of a flow that has a checkpoint connector."""
-
-    settings: MirrorCheckpointSettings
-    source_admin: ConnectionSettings
-    target_admin: ConnectionSettings
-    offset_syncs: ConnectionSettings
-    checkpoints: ConnectionSettings
-    admin_plugins: AdminPlugins = DIRECTLY
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +32,10 @@ class FlowAccess:
     positions_replication_factor: int
     heartbeat: MirrorHeartbeatSettings
     heartbeat_admin: ConnectionSettings
-    checkpoint: CheckpointAccess | None
+    checkpoint: ConfiguredCheckpoint | None
 
     @classmethod
     def of(cls, flow: ConfiguredFlow, source: ConfiguredSource) -> Self:
-        checkpoint = flow.checkpoint
         return cls(
             flow=flow.flow,
             connector=source.name,
@@ -64,16 +50,7 @@ class FlowAccess:
             positions_replication_factor=flow.worker.offset_topic.replication_factor,
             heartbeat=flow.heartbeat.settings,
             heartbeat_admin=flow.heartbeat.admin,
-            checkpoint=None
-            if checkpoint is None
-            else CheckpointAccess(
-                settings=checkpoint.settings,
-                source_admin=checkpoint.source_admin,
-                target_admin=checkpoint.target_admin,
-                offset_syncs=checkpoint.offset_syncs_consumer,
-                checkpoints=checkpoint.checkpoints_consumer,
-                admin_plugins=checkpoint.admin_plugins,
-            ),
+            checkpoint=flow.checkpoint,
         )
 
     @property

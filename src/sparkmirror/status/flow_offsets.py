@@ -46,7 +46,7 @@ class FlowOffsets:
         self._syncs: OffsetSyncsReader | None = None
         if access.checkpoint is not None:
             syncs = access.checkpoint
-            self._syncs = OffsetSyncsReader(syncs.offset_syncs, syncs.settings.offset_syncs_topic)
+            self._syncs = OffsetSyncsReader(syncs.offset_syncs_consumer, syncs.settings.offset_syncs_topic)
 
     def close(self) -> None:
         if self._syncs is not None:

@@ -51,7 +51,7 @@ def test_error_of_a_bad_pattern_names_its_setting() -> None:
 def test_setting_that_excludes_a_topic_is_reported(name: str, refused_by: str | None) -> None:
     lists = NameLists("topics", ["orders.*", "payments"], ["x", ".*[.]internal"])
     assert lists.refused_by(name) == refused_by
-    assert lists.selects(name) is (refused_by is None)
+    assert lists.should_replicate(name) is (refused_by is None)
 
 
 def test_setting_that_excludes_a_topic_or_group_is_reported() -> None:

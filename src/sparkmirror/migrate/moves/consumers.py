@@ -25,8 +25,9 @@ from sparkmirror.migrate.moves.group_move_steps import (
 )
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.settings.configured import ConfiguredCheckpoint
 from sparkmirror.settings.topic_selection import why_not
-from sparkmirror.status.flow_access import CheckpointAccess, FlowAccess
+from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader
 from sparkmirror.storage.written_offsets import (
@@ -58,7 +59,7 @@ class ConsumerMigration:
     """One flow that emits checkpoints. One owner. Every method blocks and raises KafkaError."""
 
     def __init__(
-        self, access: FlowAccess, checkpoint: CheckpointAccess, *, leave_untranslated: bool = False
+        self, access: FlowAccess, checkpoint: ConfiguredCheckpoint, *, leave_untranslated: bool = False
     ) -> None:
         """`leave_untranslated` moves groups although some of their offsets can't be translated."""
         self._access = access
@@ -72,7 +73,7 @@ class ConsumerMigration:
         )
         self._offsets = FlowOffsets(access)
         topic = checkpoint.settings.checkpoints_topic
-        self._checkpoints = CheckpointsReader(checkpoint.checkpoints, topic)
+        self._checkpoints = CheckpointsReader(checkpoint.checkpoints_consumer, topic)
         self._source = Groups(checkpoint.source_admin)
         self._target = Groups(checkpoint.target_admin)
 

@@ -45,7 +45,7 @@ class GroupsBack:
         if access.checkpoint is not None:
             reading = access.checkpoint
             self._syncs = OffsetSyncsReader(
-                reading.offset_syncs,
+                reading.offset_syncs_consumer,
                 reading.settings.offset_syncs_topic,
                 turned=lambda sync: _turned(access, sync),
             )

@@ -10,7 +10,8 @@ from sparkmirror.kafka.groups.consumer_groups import Groups
 from sparkmirror.migrate.moves.consumers import ConsumerMigration
 from sparkmirror.migrate.moves.group_move_steps import GroupMove
 from sparkmirror.policies.filters import TopicFilter
-from sparkmirror.status.flow_access import CheckpointAccess, FlowAccess
+from sparkmirror.settings.configured import ConfiguredCheckpoint
+from sparkmirror.status.flow_access import FlowAccess
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class PromotedGroups:
     """Copies the offsets of groups that the flow's group filter selects. Blocks. Raises KafkaError."""
 
     access: FlowAccess
-    checkpoint: CheckpointAccess
+    checkpoint: ConfiguredCheckpoint
     topics: Collection[str]
 
     def moves(self) -> list[GroupMove]:
