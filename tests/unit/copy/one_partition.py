@@ -39,6 +39,13 @@ class OnePartition:
         self._tasks.append(task)
         return task
 
+    def start_and_copy(self, count: int) -> RunningTask:
+        """Start a task, and wait until it has stored that many records, of one batch."""
+        task = self.start()
+        self.write(range(count))
+        self.run_until_stored(count - 1)
+        return task
+
     def write(
         self,
         values: Iterable[int],

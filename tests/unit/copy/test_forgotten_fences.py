@@ -1,6 +1,5 @@
 """Targets that lost or forgot what fences attempts: nothing is skipped, and what is repeated is told."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pytest
@@ -10,14 +9,7 @@ from sparkmirror.batches.record_batch import rewrite_header
 from sparkmirror.domain.incidents import IncidentKind
 from tests.memory.partition_log import PartitionLog
 from tests.support.batches import Rec, encode
-from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
-
-
-@pytest.fixture
-def partition() -> Iterator[OnePartition]:
-    with one_partition() as made:
-        yield made
-
+from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of
 
 AGED_S: Final = 310.0
 """Metadata is read again after 300 s, where nothing fails."""
@@ -47,9 +39,7 @@ def append(partition: OnePartition, writer: ProducerId, sequence: int, values: r
 
 def test_a_batch_that_arrives_without_the_one_before_hides_no_record(partition: OnePartition) -> None:
     """Two were in flight; the first was refused, and the leader had forgotten the producer by the second."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     first.kill()
     partition.write_batches(10, 30)
     forget_and_append(partition, range(20, 30), skips=10)
@@ -61,9 +51,7 @@ def test_a_batch_that_arrives_without_the_one_before_hides_no_record(partition: 
 
 def test_a_foreign_record_in_the_place_of_a_refused_batch_hides_no_record(partition: OnePartition) -> None:
     """There are as many offsets as there should be."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     first.kill()
     partition.write_batches(10, 30)
     append(partition, NOT_IDEMPOTENT, -1, range(100, 110))
@@ -76,9 +64,7 @@ def test_a_foreign_record_in_the_place_of_a_refused_batch_hides_no_record(partit
 
 def test_a_batch_that_was_taken_before_an_acknowledged_one_is_told(partition: OnePartition) -> None:
     """The leader forgot the producer twice: it took the second of two without the first, and then that."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     forget_and_append(partition, range(20, 30), skips=10)
     partition.target.producers.forget()
     partition.write(range(10, 20))
@@ -92,9 +78,7 @@ def test_a_batch_that_was_taken_before_an_acknowledged_one_is_told(partition: On
 
 
 def test_a_batch_that_arrives_again_late_is_not_taken_for_the_last_one(partition: OnePartition) -> None:
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     first.kill()
     writer = stored_producer(partition).producer
     append(partition, writer, 10, range(10, 20))
@@ -110,9 +94,7 @@ def test_a_batch_that_arrives_again_late_is_not_taken_for_the_last_one(partition
 
 def test_a_batch_of_a_fenced_attempt_that_was_taken_is_told(partition: OnePartition) -> None:
     """Its successor dies as well, and the next start meets it."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     old = stored_producer(partition)
     first.kill()
     second = partition.start()
@@ -132,9 +114,7 @@ def test_a_batch_that_was_taken_behind_the_marker_is_continued(
     partition: OnePartition, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Between the successor's marker and its look-up; it is the next one, so nothing is repeated."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     old = stored_producer(partition)
     first.kill()
     partition.write(range(10, 30))
@@ -185,9 +165,7 @@ def test_a_loss_shows_behind_an_incident_of_the_source(partition: OnePartition) 
 
 
 def test_a_target_that_expired_past_all_that_is_known_is_told(partition: OnePartition) -> None:
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     partition.write(range(10, 20))
     partition.run_until_written(20)
     first.kill()
@@ -200,9 +178,7 @@ def test_a_target_that_expired_past_all_that_is_known_is_told(partition: OnePart
 
 def test_a_batch_taken_again_does_not_stand_for_what_has_expired_before_it(partition: OnePartition) -> None:
     """The log starts with it: it is not where it should be, behind what was known."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     first.kill()
     writer = stored_producer(partition).producer
     append(partition, writer, 10, range(10, 20))
@@ -219,9 +195,7 @@ def test_a_batch_taken_again_does_not_stand_for_what_has_expired_before_it(parti
 
 def test_a_hole_that_has_expired_hides_no_record(partition: OnePartition) -> None:
     """A batch was refused: what is left has more sequences before it than there are offsets."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     first.kill()
     writer = stored_producer(partition).producer
     append(partition, writer, 10, range(10, 12))
@@ -237,9 +211,7 @@ def test_a_hole_that_has_expired_hides_no_record(partition: OnePartition) -> Non
 
 def test_what_a_frozen_attempt_writes_in_place_of_the_lost_marker_is_told(partition: OnePartition) -> None:
     """Just as many records as were lost, so no base offset tells of it: the next leader's log does."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     frozen = stored_producer(partition)
     first.kill()
     second = partition.start()
@@ -255,9 +227,7 @@ def test_what_a_frozen_attempt_writes_in_place_of_the_lost_marker_is_told(partit
 
 def test_a_lost_marker_is_written_again(partition: OnePartition) -> None:
     """No record was lost; the attempt before may wake, and is fenced as before."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     first.kill()
     second = partition.start()
     partition.run_for(QUIET_S)

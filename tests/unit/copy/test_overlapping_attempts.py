@@ -1,21 +1,12 @@
 """An attempt that was given up and its successor, where they write at the same time."""
 
-from collections.abc import Iterator
 from typing import Final
-
-import pytest
 
 from tests.memory.compaction import compact
 from tests.memory.network import Fate, MemoryNetwork
-from tests.unit.copy.one_partition import QUIET_S, OnePartition, one_partition
+from tests.unit.copy.one_partition import QUIET_S, OnePartition
 
 PRODUCE: Final = 0
-
-
-@pytest.fixture
-def partition() -> Iterator[OnePartition]:
-    with one_partition() as made:
-        yield made
 
 
 class LateProduce:

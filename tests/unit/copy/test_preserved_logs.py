@@ -91,9 +91,7 @@ def test_markers_whose_request_is_lost_are_written_soon(partition: OnePartition,
 def test_what_a_target_has_lost_is_copied_again_to_its_offsets(
     partition: OnePartition, is_running: bool
 ) -> None:
-    task = partition.start()
-    partition.write(range(30))
-    partition.run_until_stored(29)
+    task = partition.start_and_copy(30)
     partition.write(range(30, 50))
     partition.run_until_stored(49)
     if not is_running:

@@ -1,18 +1,8 @@
 """A batch that the target refuses, and those behind it."""
 
-from collections.abc import Iterator
-
-import pytest
-
-from tests.unit.copy.one_partition import QUIET_S, OnePartition, one_partition
+from tests.unit.copy.one_partition import QUIET_S, OnePartition
 
 DAY_MS = 86_400_000
-
-
-@pytest.fixture
-def partition() -> Iterator[OnePartition]:
-    with one_partition() as made:
-        yield made
 
 
 def test_old_records_behind_a_refused_batch_are_copied_once_and_in_order(partition: OnePartition) -> None:

@@ -3,7 +3,6 @@
 An attempt is killed while the position of its last records is not stored.
 """
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Final
 
@@ -12,18 +11,12 @@ import pytest
 from sparkmirror.domain.incidents import IncidentKind
 from tests.memory.compaction import remove
 from tests.memory.stage import REMOTE, RunningTask
-from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
+from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of
 
 HANGS_S: Final = 120.0
 """Longer than the attempts to explain a refused sequence take."""
 
 STAMPS: Final = "message.timestamp.type", "LogAppendTime"
-
-
-@pytest.fixture
-def partition() -> Iterator[OnePartition]:
-    with one_partition() as made:
-        yield made
 
 
 def copy_and_die(partition: OnePartition, stored: int, end: int) -> None:

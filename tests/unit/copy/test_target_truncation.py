@@ -1,18 +1,8 @@
 """A target that loses records while they are copied."""
 
-from collections.abc import Iterator
-
-import pytest
-
 from sparkmirror.domain.incidents import IncidentKind
 from tests.unit.copy.copied_records import write_foreign
-from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
-
-
-@pytest.fixture
-def partition() -> Iterator[OnePartition]:
-    with one_partition() as made:
-        yield made
+from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of
 
 
 def end_transaction(partition: OnePartition) -> None:
@@ -34,9 +24,7 @@ def test_a_target_that_comes_back_empty_is_an_incident(partition: OnePartition) 
 
 def test_what_an_attempt_wrote_below_its_own_beginning_is_not_copied_twice(partition: OnePartition) -> None:
     """It fills the place of what was lost, marker included, and dies before that is acknowledged."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     partition.write(range(10, 20))
     partition.run_until_stored(19)
     first.kill()
@@ -58,9 +46,7 @@ def test_what_an_attempt_wrote_below_its_own_beginning_is_not_copied_twice(parti
 
 def test_what_fills_the_place_of_acknowledged_records_is_not_copied_twice(partition: OnePartition) -> None:
     """The attempt that wrote them continues there, and dies before that is acknowledged."""
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     partition.target.truncate(0, partition.stage.target.now_ms())
     partition.target.hold()
     partition.stage.target.changed()
@@ -102,9 +88,7 @@ def test_a_loss_of_all_that_was_acknowledged_is_told_behind_gaps(partition: OneP
 def test_what_fills_the_place_of_acknowledged_records_is_found_behind_records_of_others(
     partition: OnePartition,
 ) -> None:
-    first = partition.start()
-    partition.write(range(10))
-    partition.run_until_stored(9)
+    first = partition.start_and_copy(10)
     partition.target.truncate(0, partition.stage.target.now_ms())
     partition.target.hold()
     partition.stage.target.changed()

@@ -16,11 +16,11 @@ from sparkmirror.domain.acls import (
     SyncAcls,
 )
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import DefaultReplicationPolicy, IdentityReplicationPolicy
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
+from tests.support.source_settings import SETTINGS as SOURCE_SETTINGS
 
 READ = AclBinding(
     ResourceType.TOPIC,
@@ -32,22 +32,11 @@ READ = AclBinding(
     AclPermission.ALLOW,
 )
 COPY = replace(READ, resource_name="us.orders")
-SETTINGS = MirrorSourceSettings(
+SETTINGS = replace(
+    SOURCE_SETTINGS,
     flow=Flow(Alias("us"), Alias("eu")),
-    policy=DefaultReplicationPolicy(),
     topic_filter=DefaultTopicFilter(("orders.*", "payments"), ()),
-    config_filter=DefaultConfigPropertyFilter(),
-    replication_factor=2,
-    tasks_max=1,
-    heartbeats_replication=True,
-    refresh_topics_interval_s=600,
-    sync_topic_configs_interval_s=600,
-    sync_topic_acls_interval_s=600,
-    offset_lag_max=100,
     offset_syncs_topic=None,
-    offset_syncs_on_source=True,
-    offset_syncs_replication_factor=3,
-    admin_timeout_s=60,
 )
 ALL = replace(SETTINGS, sync_acls=SyncAcls.ALL)
 TOPICS = ("orders", "orders.new", "payments", "secrets")

@@ -1,24 +1,19 @@
 """Events are read while they are asked for, and not otherwise."""
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
-from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.domain.errors import AuthorizationError
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import EventsLook
 from sparkmirror.status.topic_histories import EventHistory
 from sparkmirror.storage.events import Event, EventKind
 from sparkmirror.storage.verified import Verified, verified_events
+from tests.unit.status.polled_topic import CONNECTION, FLOW, PolledTopic
 
 
-class Topic:
+class Topic(PolledTopic):
     def __init__(self) -> None:
-        self.waiting: list[LogRecord] = []
-        self.polls = 0
-        self.error: SparkmirrorError | None = None
-        self.now = 1000.0
-        connection = ConnectionSettings((("localhost", 1),))
-        flow = Flow(Alias("a"), Alias("b"))
-        self.history = EventHistory(flow, connection, poll=self._poll, clock=lambda: self.now)
+        super().__init__()
+        self.history = EventHistory(FLOW, CONNECTION, poll=self.poll, clock=self.clock)
 
     def add(self, *numbers: int) -> None:
         events = (Event(float(it), EventKind.STARTED, "c", "", "text", "node") for it in numbers)
@@ -29,13 +24,6 @@ class Topic:
         self.history.read()
         known = self.history.look().newest_first
         return None if known is None else [event.time for event in known]
-
-    def _poll(self, _timeout_s: float) -> list[LogRecord]:
-        self.polls += 1
-        if self.error is not None:
-            raise self.error
-        records, self.waiting = self.waiting, []
-        return records
 
 
 def test_nothing_is_read_while_nobody_looks() -> None:

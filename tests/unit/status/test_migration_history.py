@@ -3,39 +3,27 @@
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
-from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
+from sparkmirror.domain.errors import AuthorizationError
+from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.metrics.looks import MigrationsLook
 from sparkmirror.status.topic_histories import MigrationHistory
 from sparkmirror.storage.migrations import Migrations
 from sparkmirror.storage.written_offsets import WrittenOffset, restored_record, written_record
+from tests.unit.status.polled_topic import CONNECTION, FLOW, PolledTopic
 
 GROUP: Final = GroupId("billing")
 PLACE: Final = TopicPartition("a.orders", 0)
 
 
-class Topic:
+class Topic(PolledTopic):
     def __init__(self) -> None:
-        self.waiting: list[LogRecord] = []
-        self.polls = 0
-        self.error: SparkmirrorError | None = None
-        self.now = 1000.0
-        connection = ConnectionSettings((("localhost", 1),))
-        flow = Flow(Alias("a"), Alias("b"))
-        self.history = MigrationHistory(flow, connection, "owner", poll=self._poll, clock=lambda: self.now)
+        super().__init__()
+        self.history = MigrationHistory(FLOW, CONNECTION, "owner", poll=self.poll, clock=self.clock)
 
     def read(self, *records: LogRecord) -> MigrationsLook:
         self.waiting += records
         self.history.read()
         return self.history.look()
-
-    def _poll(self, _timeout_s: float) -> list[LogRecord]:
-        self.polls += 1
-        if self.error is not None:
-            raise self.error
-        records, self.waiting = self.waiting, []
-        return records
 
 
 def written(offset: int) -> LogRecord:
