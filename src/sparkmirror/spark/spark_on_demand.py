@@ -1,6 +1,7 @@
 """Starts a Spark session in the background when it is first needed."""
 
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -38,7 +39,9 @@ class SparkOnDemand:
     def _started(self, then: Callable[[Session], None]) -> "Future[Session]":
         with self._lock:
             if self._session is None:
-                _log.info("starting Spark on %s …", self._spark.get("spark.master", self._default_master))
+                _log.info(
+                    "starting Spark on %s …", _shown(self._spark.get("spark.master", self._default_master))
+                )
                 self._session = Future()
                 starting = threading.Thread(
                     target=self._run, args=(self._session, then), name="start Spark", daemon=True
@@ -100,7 +103,7 @@ class SparkOnDemand:
             if not session.set_running_or_notify_cancel():
                 made.close()
                 return
-            took_s, master = time.monotonic() - started_at, made.spark.sparkContext.master
+            took_s, master = time.monotonic() - started_at, _shown(made.spark.sparkContext.master)
             _log.info("Spark runs on %s after %.1f s; %s", master, took_s, made.log_hint)
             session.set_result(made)
             then(made)
@@ -109,6 +112,11 @@ class SparkOnDemand:
 def _fail(session: "Future[Session]", error: SparkmirrorError) -> None:
     if session.set_running_or_notify_cancel():
         session.set_exception(error)
+
+
+def _shown(master: str) -> str:
+    """Leave out how often a local master's tasks may fail: by default that has no limit."""
+    return re.sub(r"^local\[(\w+|\*),\d+\]$", r"local[\1]", master)
 
 
 def _warm_up(session: Session) -> None:

@@ -1,3 +1,4 @@
+import logging
 import threading
 from pathlib import Path
 from typing import cast
@@ -24,13 +25,15 @@ class SlowSession:
 
 
 def test_a_session_that_is_just_starting_is_not_waited_for_and_ends_as_soon_as_it_runs(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level(logging.INFO)
     session = SlowSession()
     monkeypatch.setattr(Session, "start", session.start)
     spark = SparkOnDemand({}, 1, tmp_path / "log")
     asked = spark.session()
     assert spark.is_starting
+    assert caplog.messages == ["starting Spark on local[1] …"]
     spark.cancel_start()
     assert asked.cancelled()
     assert (spark.is_starting, spark.failure, spark.jvm()) == (False, None, None)
