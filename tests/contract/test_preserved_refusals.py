@@ -2,16 +2,23 @@
 
 from contextlib import closing
 from dataclasses import replace
+from typing import Final
 
 import pytest
 
+from sparkmirror.batches.producer import ProducerId
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.storage.attempts import Attempt, attempt_record
+from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.contract.test_preserved_offsets import await_same, ends, plan_of
 from tests.memory.partition_log import RECORDS_MAX
-from tests.support.broker_data import append, delete_records, numbered
+from tests.support.broker_data import append, create_topic, delete_records, keyed, numbered
+from tests.support.connections import connection
 
 
 @pytest.mark.memory
@@ -66,3 +73,38 @@ def test_a_log_whose_records_may_not_be_deleted_is_named(real_bench: Bench) -> N
     error = PreservedStarts.of(plan_of(real_bench, topic)).fill({target: Beginning(77, 0, 100)})[target]
     assert "its log can't start at offset 100" in str(error)
     assert "add delete to its cleanup.policy there for the time being (" in str(error)
+
+
+STRANGERS: Final = numbered(20, first=100)
+
+
+def kept_name(bench: Bench, topic: str) -> TaskPlan:
+    """The topic is called alike on both clusters, and the target has records of somebody else."""
+    for cluster in (bench.source, bench.target):
+        create_topic(cluster.bootstrap_servers, topic)
+    append(bench.source, topic, numbered(10))
+    append(bench.target, topic, STRANGERS)
+    plan = plan_of(bench, topic)
+    return replace(plan, partitions=tuple(replace(each, target_topic=topic) for each in plan.partitions))
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("is_copied_back", [True, False])
+def test_an_original_is_never_to_be_deleted_and_its_direction_stands_by(
+    memory_bench: Bench, *, is_copied_back: bool
+) -> None:
+    """The file of a pair has both directions from the beginning; the opposite one has left its attempts."""
+    topic = f"preserved.original-{is_copied_back}"
+    plan = kept_name(memory_bench, topic)
+    if is_copied_back:
+        attempts = StateTopic.ATTEMPTS.of(plan.flow.target)
+        create_topic(memory_bench.source.bootstrap_servers, attempts, config={"cleanup.policy": "compact"})
+        made = attempt_record("the opposite flow", TopicPartition(topic, 0), Attempt(ProducerId(1, 0), 1))
+        with closing(TopicWriter(connection(memory_bench.source))) as writer:
+            writer.write(attempts, [made])
+    expected = PartitionState.STANDBY if is_copied_back else PartitionState.FAILED
+    with closing(ProgressReports(memory_bench)) as watch, running(plan):
+        report = watch.await_progress(topic, lambda report: report.state is expected)
+    assert "elete" not in str(report.error)
+    assert "failback" in str(report.error)
+    assert keyed(memory_bench.target, topic) == STRANGERS

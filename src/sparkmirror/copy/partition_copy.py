@@ -21,7 +21,7 @@ from sparkmirror.copy.copy_state import CopyState, is_undisturbed
 from sparkmirror.copy.partition_events import Event, Instruction, ResumeReason, Start
 from sparkmirror.copy.partition_states import step
 from sparkmirror.copy.write_strategy import WriteStrategy
-from sparkmirror.domain.errors import FencedError, SparkmirrorError
+from sparkmirror.domain.errors import FencedError, SparkmirrorError, StandbyError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind, target_truncated
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
@@ -326,5 +326,7 @@ class PartitionCopy:
         """A fenced partition is tried again, until a newer copy job or a promotion ends this one."""
         if self.error is None:
             return PartitionState.RUNNING
+        if isinstance(self.error, StandbyError):
+            return PartitionState.STANDBY
         is_retried = self.error.retriable or isinstance(self.error, FencedError)
         return PartitionState.RETRYING if is_retried else PartitionState.FAILED

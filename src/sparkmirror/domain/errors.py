@@ -19,6 +19,7 @@ SparkmirrorError
     │   ├── ThrottledError       a quota of the cluster lets nothing through
     │   └── UnclearTransactionError  the transactional id must be initialised again
     ├── FencedError          another producer has the transactional id or the partition now
+    ├── StandbyError         the target is what the source was copied from
     ├── UnsupportedVersionError  the broker is too old for what is needed
     ├── ClusterChangedError  another cluster answers than the one that is meant
     ├── TopicExistsError
@@ -160,6 +161,10 @@ class FencedError(KafkaError):
 
     Or the coordinator has aborted the transaction after its time-out.
     """
+
+
+class StandbyError(KafkaError):
+    """Nothing is to be copied before a failback: the opposite flow has copied the source from the target."""
 
 
 class UnsupportedVersionError(KafkaError):

@@ -7,6 +7,7 @@ from typing import Final
 
 from sparkmirror.domain.explanation import Explanation, PartitionExplanation
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
+from sparkmirror.domain.troubles import Trouble
 from sparkmirror.offsets.checkpoints import CheckpointBook, is_refuted, offsets_to_write
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import Checkpoint
@@ -80,6 +81,8 @@ class GroupFacts:
     """The setting by which the flow emits no checkpoints at all."""
     refreshes: bool = True
     """Whether groups that come later are followed, too."""
+    troubles: Sequence[Trouble] = ()
+    """What the mirror has said last that it can't do about this group."""
 
     @property
     def is_left_out(self) -> bool:
@@ -111,7 +114,8 @@ def _obstacles(facts: GroupFacts) -> list[str]:
         found.append(f"no checkpoint of it was written, and {LATER_GROUPS}")
     elif not source.committed:
         found.append(f"has committed no offset on {flow.source}")
-    return found + _obstacles_there(facts.target, flow)
+    said = [f"{it.word}: {it.text}" for it in facts.troubles if facts.target.refusal is None]
+    return [*found, *_obstacles_there(facts.target, flow), *said]
 
 
 def _obstacles_there(target: GroupThere, flow: Flow) -> list[str]:

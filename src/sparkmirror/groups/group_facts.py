@@ -1,6 +1,6 @@
 """Collects the facts about one consumer group from both clusters and the flow's own topics."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
@@ -8,6 +8,8 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
 from sparkmirror.domain.rights import Need
+from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.troubles import Subject, Trouble
 from sparkmirror.groups.explained_lookups import looked_up
 from sparkmirror.groups.flow_histories import FlowHistories
 from sparkmirror.groups.group_explanation import CommittedPartition, GroupFacts, GroupThere
@@ -27,6 +29,7 @@ from sparkmirror.settings.checkpoint import came_back, counterpart
 from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredFlow
 from sparkmirror.settings.topic_selection import why_not
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
+from sparkmirror.storage.progress import ProgressReader
 
 
 def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
@@ -53,7 +56,21 @@ def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
         refused_by=checkpointing.group_filter.refused_by(group),
         syncs_offsets=checkpointing.sync_group_offsets_interval_s is not None,
         refreshes=checkpointing.refresh_groups_interval_s is not None,
+        troubles=_troubles(settings, connector, group),
     )
+
+
+def _troubles(settings: ConfiguredFlow, connector: ConfiguredCheckpoint, group: GroupId) -> Sequence[Trouble]:
+    """What the mirror has said last; nothing where it has not run, or where that may not be read."""
+    topic = StateTopic.PROGRESS.of(settings.flow.source)
+    with closing(ProgressReader(settings.worker_client, topic)) as reader:
+        try:
+            reader.catch_up()
+        except KafkaError:
+            return ()
+        said = reader.troubles.get(connector.name)
+    known = () if said is None else said.troubles
+    return [it for it in known if it.cause.subject is Subject.GROUP and it.what == group]
 
 
 def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:

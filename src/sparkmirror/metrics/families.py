@@ -228,8 +228,8 @@ def _of_connectors(readings: Sequence[SourceReading]) -> Iterator[Family]:
     )
     yield Family(
         "sparkmirror_partitions",
-        "Partitions by state: running, retrying, failed, silent (their task does not report), or unknown "
-        "(no report can be read from the target).",
+        "Partitions by state: running, standby (until a failback), retrying, failed, silent (their task does "
+        "not report), or unknown (no report can be read from the target).",
         (*_CONNECTOR, "state"),
         [((*of, state), count) for of, it in named for state, count in it.states.items()],
     )

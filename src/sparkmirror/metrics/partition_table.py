@@ -23,7 +23,7 @@ T = TypeVar("T")
 NAN: Final = float("nan")
 NOT_REPORTED: Final = 0.0
 PROMOTED: Final = -1.0
-_STATES: Final = (PartitionState.RUNNING, PartitionState.RETRYING, PartitionState.FAILED)
+_STATES: Final = tuple(PartitionState)
 CODES: Final[Mapping[PartitionState, float]] = {state: at for at, state in enumerate(_STATES, 1)}
 
 

@@ -26,9 +26,11 @@ _READ = "read the progress"
 _POLL_INTERVAL_S = 1.0
 _EVENTS = {
     PartitionState.RUNNING: EventKind.RETRYING,
+    PartitionState.STANDBY: EventKind.CONTINUES,
     PartitionState.RETRYING: EventKind.RETRYING,
     PartitionState.FAILED: EventKind.FAILED,
 }
+_LEVELS = {PartitionState.FAILED: logging.ERROR, PartitionState.STANDBY: logging.INFO}
 _SUMMARY_INTERVAL_S = 30.0
 _IDLE_SUMMARIES = 120
 """The interval of the summary of an idle mirror, which shows that it is alive."""
@@ -190,7 +192,7 @@ class ProgressWatch:
             if first.error is None:
                 self._log.info("%s%s %s copied again", first.source, more, "are" if more else "is")
             else:
-                level = logging.ERROR if first.state is PartitionState.FAILED else logging.WARNING
+                level = _LEVELS.get(first.state, logging.WARNING)
                 self._log.log(level, "%s%s %s: %s", first.source, more, first.state.value, first.error)
         self._log_unnamed(sum(map(len, groups[_LINES_MAX:])))
 

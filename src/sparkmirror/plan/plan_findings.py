@@ -214,7 +214,7 @@ def strangers(
 
     `predecessors` are other connectors that have positions of this source.
     """
-    remedy = "delete it there, hand over the positions of the mirror that made it, or exclude the topic"
+    remedy = "hand over the positions of the mirror that made it, or exclude the topic"
     if predecessors:
         names = " or ".join(sorted(predecessors))
         remedy = f"to continue where the connector {names} has stopped, set name to that; else {remedy}"

@@ -58,16 +58,17 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             yield from _holes(survey, topic)
         elif remote in survey.filled and continues:
             text = f"its offsets will be translated, not preserved: {remote} holds records already"
-            yield Finding(PRESERVED, Severity.WARNS, topic, text, f"delete {remote}, if nobody needs it")
+            yield Finding(
+                PRESERVED, Severity.WARNS, topic, text, f"leave {topic} out of offsets.preserve.topics"
+            )
         elif remote in survey.filled:
             yield Finding(
                 PRESERVED,
                 Severity.BLOCKS,
                 topic,
                 f"its offsets can't be preserved: {remote} holds records already",
-                f"if {remote} is the original of a promoted copy, sparkmirror failback lets it follow; else "
-                f"delete it (sparkmirror offsets preserve does, and keeps groups at their places), or leave "
-                f"{topic} out of offsets.preserve.topics",
+                f"if {remote} is the original of a promoted copy, or of one that goes the other way, "
+                f"sparkmirror failback lets it follow; else leave {topic} out of offsets.preserve.topics",
             )
         else:
             yield _cost(survey, topic)

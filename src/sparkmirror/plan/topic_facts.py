@@ -11,6 +11,7 @@ from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.troubles import Subject, Trouble
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.periodic.flow_log import flow_log
@@ -70,9 +71,11 @@ class _Asking:
         found = self._findings(topic, source, target)
         blocking = [finding for finding in found if finding.severity is Severity.BLOCKS]
         others = [finding for finding in found if finding.severity is Severity.WARNS]
+        reports, troubles = self._said()
         return replace(
             facts,
-            partitions=self._partitions(topic, remote, here, there or 0),
+            troubles=[it for it in troubles if it.cause.subject is Subject.TOPIC and it.what == topic],
+            partitions=self._partitions(topic, remote, (here, there or 0), reports),
             configs=self._configs(topic, remote) if there is not None else (),
             acls=self._acls(remote),
             obstacles=list(map(_line, blocking)),
@@ -103,7 +106,14 @@ class _Asking:
             finding for finding in findings(surveyed) if finding.subject in mine or finding.kind == OLD_BROKER
         ]
 
-    def _partitions(self, topic: str, remote: str, here: int, there: int) -> Sequence[MirroredPartition]:
+    def _partitions(
+        self,
+        topic: str,
+        remote: str,
+        counts: tuple[int, int],
+        reports: Mapping[TopicPartition, PartitionProgress],
+    ) -> Sequence[MirroredPartition]:
+        here, there = counts
         partitions = [TopicPartition(topic, number) for number in range(here)]
         counterparts = {each: TopicPartition(remote, each.partition) for each in partitions}
         consumer = self._connector.consumer_of(0)
@@ -111,7 +121,7 @@ class _Asking:
         there_ends = list_offsets(
             ConsumerSettings(self._connector.target_admin), list(counterparts.values())[:there], LATEST
         )
-        positions, reports = self._positions(partitions), self._reports()
+        positions = self._positions(partitions)
         return [
             _with_report(
                 MirroredPartition(
@@ -134,7 +144,8 @@ class _Asking:
             self._notes.append(f"positions can't be read: {error}")
             return {}
 
-    def _reports(self) -> Mapping[TopicPartition, PartitionProgress]:
+    def _said(self) -> tuple[Mapping[TopicPartition, PartitionProgress], Sequence[Trouble]]:
+        """The mirror's last reports, and what it can't do."""
         topic = StateTopic.PROGRESS.of(self._flow.flow.source)
         with closing(ProgressReader(self._flow.worker_client, topic)) as reader:
             try:
@@ -142,12 +153,10 @@ class _Asking:
             except KafkaError as error:
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION:  # it has never run, or Java's mirror does
                     self._notes.append(f"the mirror's progress topic can't be read: {error}")
-                return {}
-            return {
-                source: report
-                for (name, source), report in reader.poll().items()
-                if name == self._connector.name
-            }
+                return {}, ()
+            name, said = self._connector.name, reader.troubles.get(self._connector.name)
+            reports = {source: report for (of, source), report in reader.poll().items() if of == name}
+            return reports, () if said is None else said.troubles
 
     def _configs(self, topic: str, remote: str) -> Sequence[ConfigDifference]:
         try:
@@ -177,7 +186,7 @@ class _Asking:
 def _with_report(facts: MirroredPartition, report: PartitionProgress | None) -> MirroredPartition:
     if report is None:
         return facts
-    is_failing = report.state is not PartitionState.RUNNING
+    is_failing = report.state in (PartitionState.RETRYING, PartitionState.FAILED)
     return replace(
         facts,
         state=report.state.value,

@@ -10,6 +10,7 @@ from typing import Final
 from sparkmirror.domain.explanation import Explanation, PartitionExplanation, Verdict
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.quantities import counted
+from sparkmirror.domain.troubles import Trouble
 
 LATER_TOPICS: Final = (
     "topics and partitions that come later than the start are not mirrored: refresh.topics.enabled=false; "
@@ -52,7 +53,8 @@ class TopicFacts:
     """One flow's. Numbers of partitions are None where the cluster knows no such topic.
 
     `hints` say more about a topic that is missing at the source, `obstacles` are what a plan of this topic
-    finds in its way, `acls` what the target lacks of them.
+    finds in its way, `acls` what the target lacks of them. `troubles` are what
+    the mirror has said last about this one.
     """
 
     flow: Flow
@@ -69,6 +71,7 @@ class TopicFacts:
     notes: Sequence[str] = ()
     refreshes: bool = True
     """Whether topics and partitions that come later are mirrored, too."""
+    troubles: Sequence[Trouble] = ()
 
 
 def explain(facts: TopicFacts) -> Explanation:
@@ -84,7 +87,8 @@ def _obstacles(facts: TopicFacts) -> list[str]:
     if not facts.refreshes and all(it.passes for it in facts.verdicts) and (there is None or there < here):
         lacks = "is not there" if there is None else f"has {there} partitions and needs {here}"
         return [f"{facts.remote} {lacks} on {facts.flow.target}: {LATER_TOPICS}", *facts.obstacles]
-    return list(facts.obstacles)
+    said = [f"{it.word}: {it.text}" for it in facts.troubles if it.requires_action]
+    return [*facts.obstacles, *said]
 
 
 def _notes(facts: TopicFacts) -> list[str]:
@@ -94,16 +98,21 @@ def _notes(facts: TopicFacts) -> list[str]:
         if not facts.refreshes and (there is None or there < here):
             pass  # an obstacle
         elif there is None:
-            notes.append(f"{facts.remote} is not on {target} yet: the next refresh of topics creates it")
+            notes.append(f"{facts.remote} is not on {target} yet{_when(facts, 'of topics creates it')}")
         elif there < here:
-            notes.append(
-                f"{facts.remote} has {there} partitions and needs {here}: the next refresh adds them"
-            )
+            lacks = f"{facts.remote} has {counted(there, 'partition')} and needs {here}"
+            notes.append(f"{lacks}{_when(facts, 'adds them')}")
         elif there > here:
             notes.append(f"{facts.remote} has {there} partitions and needs {here}: the others stay empty")
     elif there is not None:
         notes.append(f"{facts.remote} is on {target}, and is not written by this flow")
-    return [*notes, *facts.notes]
+    passing = [f"{it.word}: {it.text}" for it in facts.troubles if not it.requires_action]
+    return [*notes, *passing, *facts.notes]
+
+
+def _when(facts: TopicFacts, what: str) -> str:
+    """Nothing is announced that does not come."""
+    return "" if _obstacles(facts) else f": the next refresh {what}"
 
 
 def _partition(facts: TopicFacts, partition: MirroredPartition) -> PartitionExplanation:
@@ -136,12 +145,22 @@ def _state(facts: TopicFacts, partition: MirroredPartition, lag: int | None) -> 
     if partition.error is not None:
         return f"{(partition.state or 'failed').lower()}: {partition.error}", False
     if partition.mirrored_to is None:
-        if partition.end is not None and partition.end == partition.start:
-            return "empty, and not begun", True
-        return "not begun: no position of it is stored", True
+        return _not_begun(facts, partition)
     if partition.start is not None and partition.start > partition.mirrored_to:
         lost = partition.start - partition.mirrored_to
         return f"{lost:,} records behind its position are gone from {facts.flow.source}", True
     if lag is None:
         return "its end is unknown", True
     return ("caught up" if lag == 0 else f"{counted(lag, 'record')} behind"), True
+
+
+def _not_begun(facts: TopicFacts, partition: MirroredPartition) -> tuple[str, bool]:
+    if _obstacles(facts) and _is_absent(facts, partition):
+        return f"not on {facts.flow.target}", False
+    if partition.end is not None and partition.end == partition.start:
+        return "empty, and not begun", True
+    return "not begun: no position of it is stored", True
+
+
+def _is_absent(facts: TopicFacts, partition: MirroredPartition) -> bool:
+    return facts.target_partitions is None or partition.target.partition >= facts.target_partitions

@@ -34,6 +34,8 @@ _ORDER_KEYS = (b'["generation",', b'["limits",', b'["lost",')
 
 class PartitionState(Enum):
     RUNNING = "RUNNING"
+    STANDBY = "STANDBY"
+    """The opposite flow has copied its source from its target: nothing is to be done before a failback."""
     RETRYING = "RETRYING"
     """Something failed that may pass."""
     FAILED = "FAILED"

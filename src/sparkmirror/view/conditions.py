@@ -116,6 +116,12 @@ CONDITIONS: Final = (
         "reports are read from the target, and by watch from both clusters: do they answer?",
     ),
     Condition(
+        "the opposite flow has copied its source from its target",
+        lambda it: it.reports(PartitionState.STANDBY),
+        Word.STANDBY,
+        "nothing to do: sparkmirror promote and failback turn the direction round",
+    ),
+    Condition(
         "the task reports a failure",
         lambda it: it.reports(PartitionState.FAILED),
         Word.ACTION_REQUIRED,

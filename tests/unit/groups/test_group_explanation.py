@@ -4,6 +4,7 @@ import pytest
 
 from sparkmirror.domain.explanation import PartitionExplanation
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.groups.group_explanation import (
     CommittedPartition,
     GroupFacts,
@@ -192,3 +193,11 @@ def test_without_a_refresh_a_group_that_came_later_gets_nothing(
         next_write,
     )
     assert ("refresh.groups.enabled=false" in " ".join(found.obstacles)) is not is_fine
+
+
+def test_what_the_target_refuses_is_an_obstacle_and_nothing_is_announced() -> None:
+    cause = Cause(TroubleWord.NOT_COMMITTED, Subject.GROUP, "INVALID_GROUP_ID for {name}", "leave it out")
+    found = explain(replace(facts(105), troubles=[Trouble(cause, "billing")]))
+    assert found.obstacles == ["not committed: INVALID_GROUP_ID for billing; leave it out"]
+    assert not found.is_fine
+    assert {it.numbers["next_sync_writes"] for it in found.partitions} == {None}

@@ -169,20 +169,22 @@ def test_states_and_changes_to_them_are_counted() -> None:
     def states(*entered: PartitionState) -> Iterable[PartitionProgress]:
         return (replace(report(0), state=state, error=str(number)) for number, state in enumerate(entered))
 
-    running, retrying, failed = PartitionState
+    running, _standby, retrying, failed = PartitionState
     meter = SourceMeter()
     for it in states(running, retrying, retrying, running, retrying, failed, failed):
         meter.take([it], None, 0.0)
     reading = read(meter)
     assert (reading.retries, reading.failures) == (2, 1)
-    assert reading.states == {"running": 0, "retrying": 0, "failed": 1, "silent": 1, "unknown": 0}
+    counts = {"running": 0, "standby": 0, "retrying": 0, "failed": 1, "silent": 1, "unknown": 0}
+    assert reading.states == counts
 
 
 def test_a_partition_whose_new_task_does_not_report_is_silent() -> None:
     meter = SourceMeter()
     newest = JobEpoch(OF[1], 2)
     meter.take([report(5), replace(progress("orders-1"), job_epoch=2)], newest, 0.0)
-    assert read(meter).states == {"running": 1, "retrying": 0, "failed": 0, "silent": 1, "unknown": 0}
+    counts = {"running": 1, "standby": 0, "retrying": 0, "failed": 0, "silent": 1, "unknown": 0}
+    assert read(meter).states == counts
 
 
 def test_what_a_task_reported_last_holds_no_longer_when_it_reports_nothing() -> None:

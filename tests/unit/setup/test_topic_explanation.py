@@ -6,6 +6,7 @@ import pytest
 
 from sparkmirror.domain.explanation import Verdict
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.setup.topic_explanation import LATER_TOPICS, MirroredPartition, TopicFacts, explain
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("us.orders", 0)
@@ -44,7 +45,7 @@ def test_a_topic_that_is_not_there() -> None:
     ("there", "note"),
     [
         (None, "us.orders is not on eu yet: the next refresh of topics creates it"),
-        (1, "us.orders has 1 partitions and needs 2: the next refresh adds them"),
+        (1, "us.orders has 1 partition and needs 2: the next refresh adds them"),
         (3, "us.orders has 3 partitions and needs 2: the others stay empty"),
     ],
 )
@@ -84,3 +85,31 @@ def test_without_a_refresh_nothing_is_announced(there: int | None, what: str | N
 def test_states_of_partitions(partition: MirroredPartition, why: str, *, is_fine: bool) -> None:
     found = explain(replace(FACTS, partitions=[partition]))
     assert (found.partitions[0].why, found.is_fine) == (why, is_fine)
+
+
+@pytest.mark.parametrize("there", [None, 1])
+def test_nothing_is_announced_that_does_not_come(there: int | None) -> None:
+    later = replace(PARTITION, source=HERE._replace(partition=1), target=THERE._replace(partition=1))
+    lacking = replace(
+        FACTS,
+        source_partitions=2,
+        target_partitions=there,
+        partitions=[replace(later, mirrored_to=None, target_end=None)],
+    )
+    refused = explain(replace(lacking, obstacles=["can't have 3 replicas"]))
+    assert not refused.is_fine
+    assert not any("refresh" in note for note in refused.notes)
+    assert [(it.why, it.is_fine) for it in refused.partitions] == [("not on eu", False)]
+
+
+def test_what_the_mirror_has_said_about_the_topic_is_there() -> None:
+    cause = Cause(
+        TroubleWord.NOT_GROWN, Subject.TOPIC, "ALTER is missing on {name}", "kafka-acls --topic {name}"
+    )
+    said = Trouble(cause, "orders", "us.orders", partitions=(1, 2))
+    found = explain(replace(FACTS, troubles=[said]))
+    assert found.obstacles == ["not grown: ALTER is missing on us.orders; kafka-acls --topic us.orders"]
+    assert not found.is_fine
+    waiting = said._replace(cause=Cause(TroubleWord.THROTTLED, Subject.TOPIC, "a quota"))
+    found = explain(replace(FACTS, troubles=[waiting]))
+    assert (found.is_fine, found.notes) == (True, ["throttled: a quota"])

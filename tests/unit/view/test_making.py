@@ -443,3 +443,11 @@ def test_a_process_that_stands_by_says_who_copies() -> None:
     )
     made = flow(look_)
     assert (made.state.word, made.state.advice) == (Word.STANDBY, "process 7 on east runs this flow")
+
+
+def test_a_direction_that_waits_for_a_failback_is_standby_and_no_error() -> None:
+    waiting = look("bank", 0, {"state": PartitionState.STANDBY, "error": "b->a has copied it", "lag": 5})
+    made = flow(source(waiting))
+    assert (made.state.word, made.words) == (Word.STANDBY, {Word.STANDBY: 1})
+    assert "failback" in made.state.advice
+    assert flow(source(waiting, look())).state.word is Word.CAUGHT_UP

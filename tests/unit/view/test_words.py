@@ -49,6 +49,10 @@ EXAMPLES = {
         Word.STARTING,
     ),
     "no report has been read for 10 s": (situation(FAILED, None, 10.1), Word.UNKNOWN),
+    "the opposite flow has copied its source from its target": (
+        situation(look(reported={"state": PartitionState.STANDBY, "error": "it waits"})),
+        Word.STANDBY,
+    ),
     "the task reports a failure": (situation(FAILED), Word.ACTION_REQUIRED),
     "the task has not reported it, or reports nothing for 25 s": (situation(UNREPORTED), Word.UNKNOWN),
     "the task retries": (

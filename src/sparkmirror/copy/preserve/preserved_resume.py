@@ -32,7 +32,7 @@ from sparkmirror.copy.preserve.resume_decision import (
 from sparkmirror.copy.resume.claims import claim_epochs
 from sparkmirror.copy.resume.topic_lookup import read_topics
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
+from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError, StandbyError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     IncidentKind,
@@ -41,20 +41,29 @@ from sparkmirror.domain.incidents import (
     target_recreated,
 )
 from sparkmirror.domain.preserving import REFUSED
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.data.partition_reader import TOGETHER_MAX, SpanReader
+from sparkmirror.kafka.data.topic_log import TopicReader
 from sparkmirror.offsets.offset_runs import Run
-from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.attempts import owner_of, recorded_attempts
 from sparkmirror.storage.migrations import Migrations, read_migrations
 from sparkmirror.storage.promotions import promoted
 
 _log = logging.getLogger(__name__)
 
-_REMEDY: Final = (
+_ELSE: Final = (
+    "leave it out of offsets.preserve.topics; or let it continue with other offsets: "
+    "offsets.on.mismatch=continue-translated"
+)
+_OF_A_COPY: Final = (
     "Delete the target topic, and it is recreated with the source's offsets (sparkmirror offsets preserve "
-    "does it, and keeps groups at their places); or leave it out of "
-    "offsets.preserve.topics; or let it continue with other offsets: offsets.on.mismatch=continue-translated"
+    f"does it, and keeps groups at their places); or {_ELSE}"
+)
+_OF_ANOTHER: Final = (
+    "This flow has not written it. If it is the original of a promoted copy, sparkmirror failback lets it "
+    f"follow; else {_ELSE}"
 )
 
 
@@ -77,9 +86,10 @@ class Translated(NamedTuple):
 
 
 class _Mismatch(NamedTuple):
-    """Why the target's log can't get its source's offsets."""
+    """Why the target's log can't get its source's offsets; `is_copy`: this flow has written it."""
 
     what: str
+    is_copy: bool
 
 
 _Outcome = Start | Beginning | _Mismatch | SparkmirrorError
@@ -114,7 +124,8 @@ class PreservedEnds:
         translated = self._translated(reasons)
         kept = {at: reason for at, reason in reasons.items() if at not in translated}
         outcomes = self._filled(kept, has_others=has_others or bool(translated))
-        found = {source: self._settled(source, each) for source, each in outcomes.items()}
+        waiting = self._standing_by(outcomes)
+        found = {at: waiting.get(at) or self._settled(at, each) for at, each in outcomes.items()}
         skipped = (kept[at].skipped for at, each in found.items() if not isinstance(each, Translated))
         write_dead_letters(self.plan, [letter for letter in skipped if letter])
         return {**dict.fromkeys(translated, Translated()), **found}
@@ -123,6 +134,25 @@ class PreservedEnds:
         """Why those of them must not be written whose topic is promoted. To be asked behind the claims."""
         concerned = self.sources.intersection(sources)
         return promoted(self._migrations().promotions, concerned) if concerned else {}
+
+    def _standing_by(
+        self, outcomes: Mapping[TopicPartition, _Outcome]
+    ) -> Mapping[TopicPartition, StandbyError]:
+        """Find those whose source the opposite flow has copied from their target, as its attempts show."""
+        unknown = {at for at, each in outcomes.items() if isinstance(each, _Mismatch) and not each.is_copy}
+        kept = {it.source for it in self.plan.partitions if it.source == it.target} & unknown
+        here, there = self.plan.flow
+        error = StandbyError(f"{there}->{here} has copied it from {there}: it waits for a failback")
+        return dict.fromkeys(kept & self._copied_back(), error) if kept else {}
+
+    def _copied_back(self) -> set[TopicPartition]:
+        connection = self.plan.consumer.connection
+        topic = StateTopic.ATTEMPTS.of(self.plan.flow.target)
+        try:
+            with closing(TopicReader(connection, topic)) as reader:
+                return {partition for _, partition, _, _ in recorded_attempts(reader.read_to_end())}
+        except KafkaError:  # there is no such flow, or nothing of it may be read
+            return set()
 
     @property
     def _target(self) -> ConsumerSettings:
@@ -264,7 +294,7 @@ class PreservedEnds:
         if what is None and tail.last is not None and not _has_same_record(logs.source, plan, tail.last):
             what = f"it has another record at offset {tail.last_record} than its source"
         if what is not None:
-            return _Mismatch(f"{plan.target}: {what}")
+            return _Mismatch(f"{plan.target}: {what}", reason.position is not None)
         end, start = found.target.end, found.source.start
         on_recreated = self.plan.settings.reactions.on_topic_recreated
         if on_recreated is OnTopicRecreated.FAIL and is_unasked(reason, found):
@@ -322,8 +352,8 @@ class PreservedEnds:
                 return RetriableError(f"{source}: the target is filled from offset {at} to {start} next")
             case _Mismatch(what) if self._translates:
                 return Translated(what)
-            case _Mismatch(what):
-                return KafkaError(f"{REFUSED}: {what}. {_REMEDY}")
+            case _Mismatch(what, is_copy):
+                return KafkaError(f"{REFUSED}: {what}. {_OF_A_COPY if is_copy else _OF_ANOTHER}")
             case _:
                 return outcome
 

@@ -270,7 +270,8 @@ class PromotionRollback:
         if final:
             text = (
                 f"{some_of(sorted(final))} can't be copied again: the flow is fenced there, and applications "
-                f"may have written them on {self.flow.target}. Delete them there first, if nobody needs them"
+                f"may have written them on {self.flow.target}, where the originals are now: sparkmirror "
+                "failback lets the former source follow them"
             )
             return Step("check", StepState.IMPOSSIBLE, text)
         if not self.promotions:
