@@ -25,6 +25,9 @@ from sparkmirror.domain.client_settings import (
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.start_at import parse_start_at
 
+SHOWN_ALIAS: Final = "shown.alias"
+"""Below a side's cluster, the file's name of a cluster whose alias is empty; no file has this key."""
+
 IN_FLIGHT_MAX: Final = 5
 """The number of batches of a producer id that a broker remembers; more could not be resent safely."""
 
@@ -36,7 +39,7 @@ def source_consumer(connector: Properties, task: int) -> ConsumerSettings:
     """The consumer of one task that reads the source's records."""
     properties = _layers(connector, "source", "consumer")
     whole_id = _named(properties, client_id(connector, "replication-consumer", task))
-    consumer = _consumer(properties, whole_id, _alias(connector, "source"))
+    consumer = _consumer(properties, whole_id, shown_alias(connector, "source"))
     text = connector.get("start.at", "").strip(JAVA_WHITESPACE)
     if not text:
         return consumer
@@ -51,7 +54,7 @@ def target_producer(worker: Properties, connector: Properties, task: int) -> Pro
     """
     properties = target_producer_properties(worker, connector)
     default_id = f"connector-producer-{connector['name'].strip(JAVA_WHITESPACE)}-{task}"
-    return _producer(properties, _given_client_id(properties) or default_id, _alias(connector, "target"))
+    return _producer(properties, _given_client_id(properties) or default_id, shown_alias(connector, "target"))
 
 
 def target_producer_properties(worker: Properties, connector: Properties) -> Properties:
@@ -64,7 +67,7 @@ def offset_syncs_producer(connector: Properties, task: int) -> ProducerSettings:
     side = _offset_syncs_side(connector)
     properties = _layers(connector, side, "producer")
     whole_id = _named(properties, client_id(connector, f"offset-syncs-{side}-producer", task))
-    return _producer(properties, whole_id, _alias(connector, side))
+    return _producer(properties, whole_id, shown_alias(connector, side))
 
 
 def offset_syncs_consumer(connector: Properties) -> ConnectionSettings:
@@ -149,8 +152,10 @@ def _layers(connector: Properties, side: str, client: str) -> Properties:
     raise ConfigError(f"{side}.cluster.bootstrap.servers", None, "is missing")
 
 
-def _alias(connector: Properties, side: str) -> str:
-    return connector.get(f"{side}.cluster.alias", side).strip(JAVA_WHITESPACE)
+def shown_alias(connector: Properties, side: str) -> str:
+    """The name of a cluster in logs and errors: its alias, or what the file calls it where that is empty."""
+    alias = connector.get(f"{side}.cluster.alias", side).strip(JAVA_WHITESPACE)
+    return alias or connector.get(f"{side}.cluster.{SHOWN_ALIAS}", "")
 
 
 def _offset_syncs_side(connector: Properties) -> str:
@@ -168,13 +173,13 @@ def _named(properties: Properties, own_id: str) -> str:
 def _admin(connector: Properties, side: str, role: str) -> ConnectionSettings:
     properties = _layers(connector, side, "admin")
     whole_id = _named(properties, client_id(connector, role))
-    return _connection(properties, ADMIN.parse(properties), whole_id, _alias(connector, side))
+    return _connection(properties, ADMIN.parse(properties), whole_id, shown_alias(connector, side))
 
 
 def _state_consumer(connector: Properties, side: str, role: str) -> ConnectionSettings:
     properties = _layers(connector, side, "consumer")
     whole_id = _named(properties, client_id(connector, role))
-    return _consumer(properties, whole_id, _alias(connector, side)).connection
+    return _consumer(properties, whole_id, shown_alias(connector, side)).connection
 
 
 def _consumer(properties: Properties, whole_id: str, alias: str) -> ConsumerSettings:

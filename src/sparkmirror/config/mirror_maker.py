@@ -5,10 +5,11 @@ connector only if it has an option of that name, and a key under `S->T.` never r
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from sparkmirror.config.client_layers import SHOWN_ALIAS
 from sparkmirror.config.client_options import SHARED_NAMES
 from sparkmirror.config.connector_options import (
     CHECKPOINT_CONNECTOR,
@@ -156,7 +157,8 @@ class MirrorMakerConfig:
         clusters = _connector_side("source.", self.cluster_properties(flow.source))
         clusters |= _connector_side("target.", self.cluster_properties(flow.target))
         own = self.properties.under(f"{flow}.")
-        return Properties(_connector_defaults(flow, connector_class)) | top | clusters | own
+        found = Properties(_connector_defaults(flow, connector_class)) | top | clusters | own
+        return found | Properties(dict(_names_of_empty_aliases(found, flow)))
 
     def resolve(self, properties: Properties) -> Properties:
         """Replace `${provider:path:key}`. Raises ConfigError, without values, for what can't be found."""
@@ -227,6 +229,13 @@ class MirrorMakerConfig:
 
 
 _STATE_TOPICS: Final = ("offset.storage.topic", "config.storage.topic", "status.storage.topic")
+
+
+def _names_of_empty_aliases(connector: Properties, flow: Flow) -> Iterator[tuple[str, str]]:
+    """What a cluster is called where an empty alias keeps the names of its topics: as in `clusters`."""
+    for side, alias in zip(("source", "target"), flow, strict=True):
+        if not connector[f"{side}.cluster.alias"].strip(JAVA_WHITESPACE):
+            yield f"{side}.cluster.{SHOWN_ALIAS}", alias
 
 
 def keeps_names_by_empty_alias(connector: Properties) -> bool:

@@ -1,6 +1,6 @@
 """Compares the replication policies of a flow's source and checkpoint connectors. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sparkmirror.config.connector_options import MIRROR_SOURCE
@@ -8,13 +8,14 @@ from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.plugin_points import REPLICATION_POLICY
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.ids import Alias, Flow
 
 _DEFAULTS: Final = {
     option.name: str(option.default).lower() if isinstance(option.default, bool) else str(option.default)
     for option in MIRROR_SOURCE
     if option.name.startswith("replication.policy.")
 }
+TWO_POLICIES: Final = "two policies"
 _TOPIC: Final = "orders"
 
 
@@ -32,6 +33,29 @@ def difference(flow: Flow, source: Mapping[str, str], checkpoint: Mapping[str, s
         if told
         else None
     )
+
+
+def difference_to_others(config: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> Iterator[str]:
+    """Compare a connector's config with those of other connectors of its flow, on one worker."""
+    for other in others:
+        pair = {_kind(one): one for one in (config, other)}
+        if pair.keys() == {_SOURCE, _CHECKPOINT} and _flow(config) == _flow(other):
+            found = difference(_flow(config), pair[_SOURCE], pair[_CHECKPOINT])
+            if found is not None:
+                yield found
+
+
+_SOURCE: Final = "MirrorSource"
+_CHECKPOINT: Final = "MirrorCheckpoint"
+
+
+def _kind(config: Mapping[str, str]) -> str:
+    return config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector")
+
+
+def _flow(config: Mapping[str, str]) -> Flow:
+    source, target = config.get("source.cluster.alias", ""), config.get("target.cluster.alias", "target")
+    return Flow(Alias(source.strip(JAVA_WHITESPACE)), Alias(target.strip(JAVA_WHITESPACE)))
 
 
 def _effect(flow: Flow, source: Mapping[str, str], checkpoint: Mapping[str, str]) -> str:

@@ -10,9 +10,11 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from sparkmirror.config.two_policies import TWO_POLICIES, difference_to_others
 from sparkmirror.connect.connector_factory import ConnectorFactory, Prepared
 from sparkmirror.connect.leader import Leader
 from sparkmirror.connect.topics.config_records import ConnectConfigs
@@ -36,6 +38,7 @@ from sparkmirror.domain.connect import (
     TargetState,
 )
 from sparkmirror.domain.errors import ConfigError, KafkaError
+from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.leader_election import Membership
 from sparkmirror.metrics.looks import VerifyLook
 from sparkmirror.mirror.verifying import Verifying
@@ -247,7 +250,10 @@ class Herder:
         with self._leading():
             config = self._known(name)
         try:
-            return to_json(self._connectors.plan(config))
+            plan = self._connectors.plan(config)
+            differences = difference_to_others(config, self._others(name))
+            notes = [Finding(TWO_POLICIES, Severity.WARNS, name, text) for text in differences]
+            return to_json(replace(plan, findings=(*plan.findings, *notes)))
         except ConfigError as error:
             raise ConnectError(HTTPStatus.BAD_REQUEST, f"Connector {name} has no plan: {error}") from error
         except KafkaError as error:
@@ -302,6 +308,9 @@ class Herder:
             raise NotLeaderError(now.leader_url)
         return self._changing
 
+    def _others(self, name: str) -> Sequence[ConnectorConfig]:
+        return [config for other, config in self._configs.connectors.items() if other != name]
+
     def _known(self, name: str) -> ConnectorConfig:
         config = self._configs.connectors.get(name)
         if config is None:
@@ -313,7 +322,8 @@ class Herder:
         infos, prepared = self._validated(None, whole)
         if prepared is None:
             raise ConnectError(HTTPStatus.BAD_REQUEST, invalid_config_message(infos))
-        for warning in connector_warnings(whole, self._file.properties):
+        pairs = difference_to_others(whole, self._others(name))
+        for warning in (*connector_warnings(whole, self._file.properties), *pairs):
             _log.warning("%s: %s", name, warning)
         self._leader.offer(name, whole, prepared)
         self._topics.configs.put_connector(name, whole, initial_state)

@@ -35,16 +35,16 @@ class HeartbeatConnector:
         log = flow_log(__name__, on.flow, connector.name)
         topic = heartbeats_topic(on.flow, connector)
         self.troubles = troubles or Troubles(log)
-        self._topics = OwnTopics([topic], connector.admin, connector.admin_plugins, log, self.troubles)
-        off = heartbeats_off(on.flow)
+        self._topics = OwnTopics(
+            [] if topic is None else [topic], connector.admin, connector.admin_plugins, log, self.troubles
+        )
+        name, off = connector.settings.topic, heartbeats_off(on.flow)
 
         def tell(error: AuthorizationError | None) -> None:
             cause = Cause.of_error(
-                TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, topic.name, error or KafkaError(""), off
+                TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, name, error or KafkaError(""), off
             )
-            self.troubles.tell(
-                "denied", [] if error is None else [Trouble(cause, topic.name)], is_logged=True
-            )
+            self.troubles.tell("denied", [] if error is None else [Trouble(cause, name)], is_logged=True)
 
         self._denials = Denials(log, "emit heartbeat", f"; {off}", tell=tell)
         self.written_topics: frozenset[str] = frozenset()

@@ -71,9 +71,8 @@ def plan_flow(settings: ConfiguredFlow, rate: Rate | None = None) -> FlowPlan:
 
 def _own_topics_beside(settings: ConfiguredFlow) -> Sequence[OwnTopic]:
     """Return the internal topics of the connectors beside the source connector."""
-    own = []
-    if settings.heartbeat.settings.emit:
-        own.append(heartbeats_topic(settings.flow, settings.heartbeat))
+    heartbeats = heartbeats_topic(settings.flow, settings.heartbeat)
+    own = [] if heartbeats is None else [heartbeats]
     if settings.checkpoint is not None:
         own.append(checkpoints_topic(settings.flow, settings.checkpoint))
     return own

@@ -54,10 +54,15 @@ def filled_topics(
     source_counts: Mapping[str, int],
     target_counts: Mapping[str, int],
 ) -> set[str]:
-    """Return the names of the target topics that hold records in partitions to which records are copied."""
+    """Return the names of the target topics that hold records in partitions to which records are copied.
+
+    The target's own heartbeats are no copy, also where a policy gives the source's heartbeats their name.
+    """
+    own = connector.settings.policy.heartbeats_topic()
     partitions = [
         TopicPartition(remote, number)
         for topic, remote in pairs
+        if remote != own
         for number in range(min(source_counts[topic], target_counts.get(remote, 0)))
     ]
     if not partitions:

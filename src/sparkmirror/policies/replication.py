@@ -3,7 +3,7 @@
 The classes behave as Kafka 4.3's of the same names, KIP-1074's rules for internal topics included.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -56,6 +56,53 @@ class ReplicationPolicy(Protocol):
     def is_internal_topic(self, topic: str) -> bool:
         """Whether this belongs to MM2 or Kafka and is never replicated."""
         ...
+
+
+class EmptyAliases:
+    """Another policy, asked by the names that clusters are shown by where their aliases are empty."""
+
+    def __init__(self, policy: ReplicationPolicy, empty: Collection[str]) -> None:
+        """`empty` are the names of clusters whose alias is empty."""
+        self._policy = policy
+        self._empty = frozenset(empty)
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        return self._policy.format_remote_topic(self._alias(source_alias), topic)
+
+    def topic_source(self, topic: str) -> str | None:
+        """No topic comes from a cluster whose alias is empty: another one of that name is quoted."""
+        found = self._policy.topic_source(topic)
+        return f"'{found}'" if found in self._empty else found
+
+    def offset_syncs_topic(self, other_alias: str) -> str:
+        return self._policy.offset_syncs_topic(self._alias(other_alias))
+
+    def checkpoints_topic(self, source_alias: str) -> str:
+        return self._policy.checkpoints_topic(self._alias(source_alias))
+
+    def upstream_topic(self, topic: str) -> str | None:
+        return self._policy.upstream_topic(topic)
+
+    def original_topic(self, topic: str) -> str:
+        return self._policy.original_topic(topic)
+
+    def heartbeats_topic(self) -> str:
+        return self._policy.heartbeats_topic()
+
+    def is_heartbeats_topic(self, topic: str) -> bool:
+        return self._policy.is_heartbeats_topic(topic)
+
+    def is_checkpoints_topic(self, topic: str) -> bool:
+        return self._policy.is_checkpoints_topic(topic)
+
+    def is_mm2_internal_topic(self, topic: str) -> bool:
+        return self._policy.is_mm2_internal_topic(topic)
+
+    def is_internal_topic(self, topic: str) -> bool:
+        return self._policy.is_internal_topic(topic)
+
+    def _alias(self, name: str) -> str:
+        return "" if name in self._empty else name
 
 
 @dataclass(frozen=True)

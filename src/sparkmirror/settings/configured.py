@@ -127,7 +127,9 @@ def configured_flow(config: FlowProperties) -> ConfiguredFlow:
         heartbeat=heartbeat,
         checkpoint_off=mirror_checkpoint_off(config.checkpoint),
         shown={
-            written["name"].strip(): masked(written.as_written())
+            written["name"].strip(): masked(
+                written.where(lambda key: not key.endswith(client_layers.SHOWN_ALIAS)).as_written()
+            )
             for written in (config.source, config.checkpoint, config.heartbeat)
         },
     )

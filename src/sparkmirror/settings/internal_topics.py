@@ -60,8 +60,11 @@ def checkpoints_topic(flow: Flow, connector: ConfiguredCheckpoint) -> OwnTopic:
     return OwnTopic(flow.target, topic, "checkpoints.topic.replication.factor", when_remade=remade)
 
 
-def heartbeats_topic(flow: Flow, connector: ConfiguredHeartbeat) -> OwnTopic:
+def heartbeats_topic(flow: Flow, connector: ConfiguredHeartbeat) -> OwnTopic | None:
+    """Return None where no heartbeats are emitted."""
     settings = connector.settings
+    if not settings.emit:
+        return None
     topic = TopicCreation(settings.topic, 1, settings.replication_factor, COMPACTED)
     remade = "heartbeats begin again"
     key = "heartbeats.topic.replication.factor"

@@ -9,6 +9,7 @@ from functools import partial
 from typing import Final
 
 from sparkmirror.batches.cycles import names_show_origin
+from sparkmirror.config.client_layers import shown_alias
 from sparkmirror.config.connector_options import (
     CHECKPOINT_CONNECTOR,
     MIRROR_CHECKPOINT,
@@ -37,7 +38,7 @@ from sparkmirror.domain.preserving import Preserving
 from sparkmirror.files import NamedFile
 from sparkmirror.policies.java_regex import compile_names
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
-from sparkmirror.policies.replication import ReplicationPolicy
+from sparkmirror.policies.replication import EmptyAliases, ReplicationPolicy
 from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
 from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.settings.source import PRESERVED_TOPICS, CopySettings, MirrorSourceSettings
@@ -51,7 +52,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
     values = _parsed(connector, MIRROR_SOURCE | OWN_SOURCE)
     check_mirror_source(connector)
     check_selection(connector, SOURCE_CONNECTOR)
-    flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
+    flow, policy = _flow_and_policy(connector)
     _check_names(connector, flow.source, policy)
     offset_syncs_topic = _offset_syncs_topic(values, flow, policy)
     others = partial(
@@ -99,7 +100,7 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
     if emit_interval_s is None or mirror_checkpoint_off(connector):
         return None
     check_selection(connector, CHECKPOINT_CONNECTOR)
-    flow, policy = _flow(values), REPLICATION_POLICY.make(connector)
+    flow, policy = _flow_and_policy(connector)
     others = partial(
         MirrorCheckpointSettings,
         flow=flow,
@@ -123,7 +124,7 @@ def mirror_heartbeat_settings(connector: Properties) -> MirrorHeartbeatSettings:
     interval_s = _interval_s(connector, values, "emit.heartbeats")
     others = partial(
         MirrorHeartbeatSettings,
-        flow=_flow(values),
+        flow=_flow_and_policy(connector)[0],
         emit=interval_s is not None,
         interval_s=interval_s or float("inf"),
         topic=REPLICATION_POLICY.make(connector).heartbeats_topic(),
@@ -139,8 +140,17 @@ def _parsed(connector: Properties, definition: Definition) -> Values:
     return values
 
 
-def _flow(values: Values) -> Flow:
-    return Flow(Alias(values.string("source.cluster.alias")), Alias(values.string("target.cluster.alias")))
+def _flow_and_policy(connector: Properties) -> tuple[Flow, ReplicationPolicy]:
+    """The flow by the names that its clusters are shown by, and the policy that takes those."""
+    policy = REPLICATION_POLICY.make(connector)
+    flow = Flow(*(Alias(shown_alias(connector, side)) for side in ("source", "target")))
+    sides = zip(("source", "target"), flow, strict=True)
+    empty = [
+        name
+        for side, name in sides
+        if not connector.get(f"{side}.cluster.alias", side).strip(JAVA_WHITESPACE)
+    ]
+    return flow, EmptyAliases(policy, empty) if empty else policy
 
 
 def _check_names(connector: Properties, source: Alias, policy: ReplicationPolicy) -> None:
@@ -171,7 +181,7 @@ def _copy_settings(connector: Properties, values: Values, policy: ReplicationPol
     settings = filled(nested, values)
     if settings.provenance_header and settings.reactions.on_loop is OnLoop.COPY:
         raise connector.error("provenance.header", "is of no use with on.loop=copy; use filter or fail")
-    names_suffice = names_show_origin(policy, _flow(values).source)
+    names_suffice = names_show_origin(policy, _flow_and_policy(connector)[0].source)
     return replace(settings, provenance_header=False) if names_suffice else settings
 
 

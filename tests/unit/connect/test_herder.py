@@ -128,6 +128,30 @@ def test_a_created_connector_is_visible_at_once(node: Node) -> None:
     )
 
 
+def test_two_policies_of_one_flow_are_named_in_log_and_plan(
+    node: Node, caplog: pytest.LogCaptureFixture
+) -> None:
+    package = "org.apache.kafka.connect.mirror."
+    source = {**CONFIG, "connector.class": f"{package}MirrorSourceConnector"}
+    source["replication.policy.class"] = f"{package}IdentityReplicationPolicy"
+    checkpoint = {**CONFIG, "connector.class": f"{package}MirrorCheckpointConnector"}
+    said = (
+        f"A->B: replication.policy.class is {package}IdentityReplicationPolicy for its "
+        f"MirrorSourceConnector and "
+        f"{package}DefaultReplicationPolicy for its MirrorCheckpointConnector: where each has its "
+        f"own, groups get "
+        "no offsets: the copy of orders is orders, and they are translated to A.orders"
+    )
+    node.herder.put("msc", source)
+    node.herder.put("another", {**checkpoint, "source.cluster.alias": "C"})
+    assert said not in caplog.text
+    node.herder.put("cpc", checkpoint)
+    assert f"cpc: {said}" in caplog.text
+    assert [each["text"] for each in node.herder.plan("msc")["findings"]] == [said]
+    node.herder.put("cpc", {**checkpoint, "replication.policy.class": source["replication.policy.class"]})
+    assert node.herder.plan("msc")["findings"] == []
+
+
 def test_put_returns_whether_it_created(node: Node) -> None:
     assert node.herder.put(NAME, CONFIG)[0]
     created, info = node.herder.put(NAME, {**CONFIG, "emit.heartbeats.interval.seconds": "5"})

@@ -12,11 +12,19 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_offsets import LATEST
 from sparkmirror.plan import without_position
 from sparkmirror.plan.without_position import filled_topics
+from sparkmirror.policies.replication import DefaultReplicationPolicy
 from sparkmirror.settings.configured import ConfiguredSource
 
 CLIENT = ConnectionSettings((("localhost", 9092),))
 CONSUMER = ConsumerSettings(CLIENT)
-CONNECTOR = cast("ConfiguredSource", SimpleNamespace(consumer_of=lambda _: CONSUMER, target_admin=CLIENT))
+CONNECTOR = cast(
+    "ConfiguredSource",
+    SimpleNamespace(
+        consumer_of=lambda _: CONSUMER,
+        target_admin=CLIENT,
+        settings=SimpleNamespace(policy=DefaultReplicationPolicy("")),
+    ),
+)
 
 
 def filled(
@@ -30,7 +38,11 @@ def filled(
         return {at: ends.get(at.partition, 0) if which == LATEST else 0 for at in partitions}
 
     monkeypatch.setattr(without_position, "settled_offsets", list_offsets)
-    return filled_topics(CONNECTOR, [("a", "a")], {"a": source}, {"a": target})
+    topics = ("a", "heartbeats")
+    counts = dict.fromkeys(topics, source), dict.fromkeys(topics, target)
+    found = filled_topics(CONNECTOR, [(topic, topic) for topic in topics], *counts)
+    assert "heartbeats" not in found, "what the target's own connectors emit"
+    return found
 
 
 @pytest.mark.parametrize(

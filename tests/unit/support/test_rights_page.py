@@ -28,11 +28,12 @@ def own(**settings: str) -> set[tuple[str, str]]:
     made = configured_flow(next(flow for flow in flows if flow.flow.source == "A"))
     assert made.source is not None
     assert made.checkpoint is not None
-    assert made.heartbeat is not None
+    heartbeats = heartbeats_topic(made.flow, made.heartbeat)
+    assert heartbeats is not None
     every = [
         *own_topics(made, made.source),
         checkpoints_topic(made.flow, made.checkpoint),
-        heartbeats_topic(made.flow, made.heartbeat),
+        heartbeats,
     ]
     return {(each.cluster, each.creation.name) for each in every}
 
