@@ -8,16 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from sparkmirror.config.client_options import PRODUCER, SHARED_NAMES
-from sparkmirror.config.connector_options import SOURCE_CONNECTOR
+from sparkmirror.config.connector_options import MIRROR_SOURCE, SOURCE_CONNECTOR
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.former_keys import FORMER_LISTS, Effect, effect_of
-from sparkmirror.config.known_keys import CLIENT_NAMES, UnknownKey, unread_connector_keys
+from sparkmirror.config.known_keys import CLIENT_NAMES, UnknownKey, names_plugin, unread_connector_keys
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.comments import comment_in, is_part
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.quantities import some_of
+from sparkmirror.policies.filters import impossible_character
 
 UNKNOWN_KEY: Final = "unknown key"
 WITHOUT_EFFECT: Final = "without effect"
@@ -26,6 +27,7 @@ ALL_TOPICS: Final = "all topics"
 COMMENT: Final = "comment"
 BLANK: Final = "blank"
 ENCODING: Final = "encoding"
+IMPOSSIBLE: Final = "pattern without a match"
 
 _FLOW: Final = re.compile(r"(?P<source>.+)->(?P<target>[^.]+)\..+")
 _OF_GROUPS: Final = re.compile(
@@ -53,6 +55,7 @@ def file_findings(config: MirrorMakerConfig) -> tuple[Finding, ...]:
         *_grouped_by_text(vain, given),
         *former.values(),
         *_unread(unread, config),
+        *_impossible(given),
         *text_findings(given),
         *_blanks(config),
     )
@@ -66,6 +69,24 @@ def text_findings(properties: Properties) -> Iterator[Finding]:
             text = is_part(" #" if properties.hides(key) else said)
             yield Finding(COMMENT, Severity.WARNS, key, text, line=properties.line(key))
         yield from _encoding(properties, key)
+
+
+_TOPICS: Final = re.compile(r"(?:.+->[^.]+\.)?(?P<name>topics(?:\.exclude)?)")
+
+
+def _impossible(given: Properties) -> Iterator[Finding]:
+    """Patterns of topics that match none, whatever topics there are."""
+    if names_plugin(given):
+        return
+    for key, value in given.items():
+        found = _TOPICS.fullmatch(key)
+        items = MIRROR_SOURCE[found["name"]].parse_type(value) if found and "${" not in value else ()
+        assert isinstance(items, tuple)
+        for item in items:
+            character = impossible_character(item)
+            if character is not None:
+                text = f"{item} matches no topic, since no topic's name has '{character}'"
+                yield Finding(IMPOSSIBLE, Severity.WARNS, key, text, line=given.line(key))
 
 
 def _encoding(properties: Properties, key: str) -> Iterator[Finding]:
@@ -94,6 +115,7 @@ def connector_findings(config: Mapping[str, str]) -> tuple[Finding, ...]:
         *_grouped_by_text(vain, given),
         *(_former_finding(key.key, key.key, given, given) for key in former),
         *(_unread_of_connector(key) for key in unread if key not in former),
+        *_impossible(given),
     )
 
 

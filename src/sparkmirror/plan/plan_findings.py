@@ -238,13 +238,17 @@ def _notes(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _missing_topics(survey: FlowSurvey) -> Iterator[Finding]:
-    for name in sorted(survey.named):
-        if name not in survey.source_topics and survey.source.errors.get(name) == UNKNOWN_TOPIC_OR_PARTITION:
-            text = f"topics names it, and {survey.source.alias} has no such topic yet"
-            yield Finding(MISSING_TOPIC, Severity.WARNS, name, text, "is it spelled so?")
-    for pattern in survey.idle_patterns:
+    unknown = UNKNOWN_TOPIC_OR_PARTITION
+    missing = [name for name in sorted(survey.named) if survey.source.errors.get(name) == unknown]
+    missing = [name for name in missing if name not in survey.source_topics]
+    if missing:
+        text = f"topics names it, and {survey.source.alias} has no such topic yet"
+        yield Finding(MISSING_TOPIC, Severity.WARNS, some_of(missing), text, "is it spelled so?")
+    if survey.idle_patterns:
         text = f"no topic of {survey.source.alias} matches this pattern of topics"
-        yield Finding(MISSING_TOPIC, Severity.WARNS, pattern, text, "is it spelled so?")
+        yield Finding(
+            MISSING_TOPIC, Severity.WARNS, ", ".join(survey.idle_patterns), text, "is it spelled so?"
+        )
 
 
 def _refused(survey: FlowSurvey, kinds: Collection[str]) -> Iterator[Finding]:

@@ -1,6 +1,7 @@
 """Selects topics and consumer groups by two lists of Java regexes; excludes win (KIP-382)."""
 
 import re
+import string
 from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
@@ -36,6 +37,24 @@ class GroupFilter(Protocol):
 
 
 _NAME: Final = re.compile(r"[a-zA-Z0-9._-]*[a-zA-Z0-9][a-zA-Z0-9._-]*")
+
+
+_LEGAL: Final = frozenset(string.ascii_letters + string.digits + "._-")
+_TOKEN: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{[^}]*\}|.", re.DOTALL)
+
+
+def impossible_character(pattern: str) -> str | None:
+    """Return a character that every match of a pattern has and no topic's name has; None if none is seen."""
+    if any(part in pattern for part in ("|", "(", "\\Q")):
+        return None
+    tokens: list[str] = _TOKEN.findall(pattern)
+    for token, following in zip(tokens, (*tokens[1:], ""), strict=False):
+        literal = token[1:] if token[0] == "\\" and not token[1:].isalnum() else token
+        is_literal = len(literal) == 1 and (token[0] == "\\" or literal not in ".^$*+?[]{}")
+        is_optional = following.startswith(("*", "?", "{0"))
+        if is_literal and literal not in _LEGAL and not is_optional:
+            return literal
+    return None
 
 
 class NameLists:

@@ -173,6 +173,12 @@ ACCEPTED: Final = {
         )
     ),
     "empty-separator.properties": Accepted(),
+    "quotes.properties": Accepted(
+        (
+            "A->B.topics (line 5): \"orders.*\" matches no topic, since no topic's name has '\"'",
+            "topics.exclude (line 6): cluster1.*\" matches no topic, since no topic's name has '\"'",
+        )
+    ),
     "separator-with-a-blank.properties": Accepted(
         (
             (
@@ -328,7 +334,11 @@ class Told:
 
 @pytest.mark.parametrize("name", sorted(REFUSED | CONNECTORS))
 @pytest.mark.parametrize("command", [("run",), ("plan",)])
-def test_refused_before_anything_is_asked_or_started(name: str, command: tuple[str], told: Told) -> None:
+def test_refused_before_anything_is_asked_or_started(
+    name: str, command: tuple[str], told: Told, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sparkmirror.cli.commands.run.require_java", pytest.fail)
+    monkeypatch.setattr("sparkmirror.cli.commands.plan.command.silent_clusters", pytest.fail)
     code, said = told(*command, FILES / name)
     assert code == 2, said
     assert (REFUSED | CONNECTORS)[name] in said

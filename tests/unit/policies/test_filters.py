@@ -1,7 +1,12 @@
 import pytest
 
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.policies.filters import DefaultGroupFilter, DefaultTopicFilter, NameLists
+from sparkmirror.policies.filters import (
+    DefaultGroupFilter,
+    DefaultTopicFilter,
+    NameLists,
+    impossible_character,
+)
 
 
 @pytest.mark.parametrize("topic", ["orders", "orders.internal", "orders-internal", "us.orders", "heartbeats"])
@@ -70,3 +75,28 @@ def test_patterns_that_select_nothing_are_found() -> None:
     chosen = DefaultTopicFilter(["orders", r"ordrs\..*", r"bills\..*", "[ab]"])
     assert chosen.matching_none(["orders.eu", "bills.eu", "b"]) == [r"ordrs\..*"]
     assert DefaultTopicFilter().matching_none([]) == [".*"]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "character"),
+    [
+        ('cluster1.*"', '"'),
+        ('"orders', '"'),
+        ("my topic", " "),
+        ("orders/eu", "/"),
+        (r"orders\$", "$"),
+        ("a#{1,2}", "#"),
+        ('"*.internal', None),
+        ('orders"?', None),
+        ("x#{0,2}", None),
+        (r"orders\.eu", None),
+        ('["a]b', None),
+        (r"\d+", None),
+        ('a"|b', None),
+        ('(?!")a', None),
+        ("^orders_[0-9]{4}$", None),
+        ("", None),
+    ],
+)
+def test_characters_that_no_topic_s_name_has(pattern: str, character: str | None) -> None:
+    assert impossible_character(pattern) == character

@@ -117,7 +117,7 @@ def _flow(config: MirrorMakerConfig, given: Properties, flow: Flow, remarks: Rem
     connectors = {}
     for kind in Kind:
         stated = config.connector_properties(flow, kind.connector_class)
-        if keeps_names_by_empty_alias(stated):
+        if _runs(Kind.SOURCE, stated) and keeps_names_by_empty_alias(stated):
             stated = _with_identity(stated, flow, remarks)
         for alias, key in zip(flow, ("source.cluster.alias", "target.cluster.alias"), strict=True):
             if stated[key] != alias and stated[key]:
