@@ -119,8 +119,8 @@ def test_a_topic_that_is_deleted(watched: Watched) -> None:
 def test_a_target_whose_broker_is_killed(watched: Watched) -> None:
     watched.await_well(WITHIN_S)
     watched.target.kill_broker(0)
-    watched.await_seen("cluster target", "retrying", "no broker answers", within_s=WITHIN_S)
-    watched.await_seen(CALM, "unknown", "do they answer?", within_s=WITHIN_S)
+    watched.await_seen("cluster target", "unknown", "target does not answer since ", within_s=WITHIN_S)
+    await_true(lambda: watched.text_of(CALM) == "", WITHIN_S, watched.page)
     watched.target.start_broker(0)
     watched.await_well(WITHIN_S)
 

@@ -148,7 +148,8 @@ def test_a_topic_that_is_deleted(broken: Broken) -> None:
 def test_a_target_whose_broker_is_killed(broken: Broken) -> None:
     broken.await_well()
     broken.target.kill_broker(0)
-    broken.await_seen("cluster target", "retrying", "no broker answers; it is asked every 2 s")
-    broken.await_seen(CALM, "unknown", "do they answer?")
+    broken.await_seen("cluster target", "unknown", "target does not answer since ", "it is asked every 2 s")
+    await_true(lambda: len(broken.needs()) == 1, WITHIN_S, broken.page)
+    assert "topics of source->target" in broken.needs()[0]
     broken.target.start_broker(0)
     broken.await_well()

@@ -87,6 +87,7 @@ def serving(name: str, brokers: int = 1) -> Iterator[MemoryServer]:
         yield server
     finally:
         server.call(lambda: _close(listening))
+        server.call(server.end_connections)
         loop.call_soon_threadsafe(_end, loop)
         thread.join()
         loop.close()
