@@ -73,9 +73,7 @@ def named_config(name: str, config: Mapping[str, str | None]) -> dict[str, str]:
     require_same_name(name, config)
     without = [key for key, value in config.items() if value is None and key != "name"]
     if without:
-        raise bad_request(
-            _INVALID.format(count=len(without), errors="\n".join(f"{NULL}. ({key})" for key in without))
-        )
+        raise bad_request(_INVALID.format(count=len(without), errors="\n".join([f"{NULL}."] * len(without))))
     return {**{key: value for key, value in config.items() if value is not None}, "name": name}
 
 
