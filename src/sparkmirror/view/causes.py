@@ -5,14 +5,12 @@ from typing import Final
 
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.quantities import clock_time
-from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, ClusterLook, ConnectorLook, SourceLook
+from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, SourceLook
 from sparkmirror.view.topics import worst_state
 from sparkmirror.view.values import State
 from sparkmirror.view.words import Word, severity
 
 AWAY_ADVICE: Final = "it is asked every 2 s; the mirror continues by itself when it answers"
-_CALM: Final = severity(Word.THROTTLED)
-"""The severity up to which a state is no consequence of an outage."""
 
 
 def away(cluster: ClusterLook, at: float) -> State:
@@ -47,10 +45,8 @@ def state_of(
     """The state of a flow by those of its parts: a cluster that is away comes first, then the worst."""
     worst = worst_state(sorted(states, key=lambda it: (it.error is None, not it.advice)))
     for alias in needed(flow, mirrors=mirrors(looks)):
-        cluster = clusters[alias]
-        lasts = cluster.away_for_s is None or cluster.away_for_s >= CUT_OFF_AFTER_S
-        if cluster.is_up is False and (lasts or severity(worst.word) < _CALM):
-            cause = away(cluster, at)
+        if clusters[alias].is_up is False:
+            cause = away(clusters[alias], at)
             return cause._replace(word=min(cause.word, worst.word, key=severity))
     return next((state for look in looks if (state := not_running(look)) is not None), worst)
 
