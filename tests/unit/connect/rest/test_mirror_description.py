@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from sparkmirror.connect.rest.worker_info import openapi
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import SourceLook
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.making import Node, view_of
@@ -73,12 +74,15 @@ def described_fields(described: dict[str, Any], path: str) -> Iterator[str]:
         yield from described_fields(inner, f"{path}.{name}")
 
 
+REFUSED = Trouble(Cause(TroubleWord.NOT_CREATED, Subject.TOPIC, "no right", "give it"), "refused", since=5.0)
+
+
 def test_every_field_is_described_and_every_description_has_a_field() -> None:
     answer = openapi()["paths"]["/mirror"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     known, seen = everything(), set[str]()
     assert isinstance(known[0], SourceLook)
     assert known[0].events is not None
-    known[0] = replace(known[0], events=replace(known[0].events, verified=COMPARED))
+    known[0] = replace(known[0], events=replace(known[0].events, verified=COMPARED), troubles=[REFUSED])
     view = view_of(Node("node-1", "1.0", ("http://node-1/",)), known, 1000.0)
     wrong = {wrong for asked in ASKED for wrong in fields(view_json(view, asked), answer, "", seen)}
     assert wrong == set()
