@@ -16,7 +16,7 @@ from sparkmirror.storage.attempts import Attempt, attempt_record
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.contract.test_preserved_offsets import await_same, ends, plan_of
-from tests.memory.partition_log import RECORDS_MAX
+from tests.memory.topic_configs import RECORDS_MAX
 from tests.support.broker_data import append, create_topic, delete_records, keyed, numbered
 from tests.support.connections import connection
 

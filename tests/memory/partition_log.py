@@ -24,13 +24,12 @@ from sparkmirror.kafka.wire.error_codes import (
     RECORD_LIST_TOO_LARGE,
 )
 from tests.memory.producer_states import ProducerStates
+from tests.memory.topic_configs import RECORDS_MAX
 from tests.support.batches import decode, marker, patch
 
 _MAX_MESSAGE_BYTES: Final = 1048588
 _SEGMENT_BYTES: Final = 1 << 30
 _HOUR_MS: Final = 3_600_000
-RECORDS_MAX: Final = "records.in.batch.max"
-"""No config of Kafka's: other brokers limit how many records a batch has."""
 _BEFORE: Final = "message.timestamp.before.max.ms"
 _AFTER: Final = "message.timestamp.after.max.ms"
 _OFFSET = struct.Struct(">q")

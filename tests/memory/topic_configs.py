@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from typing import Final
 
+RECORDS_MAX: Final = "records.in.batch.max"
+"""No config of Kafka's: other brokers limit how many records a batch has."""
 _NAMES: Final = frozenset(
     [
+        RECORDS_MAX,
         "cleanup.policy",
         "compression.gzip.level",
         "compression.lz4.level",
