@@ -105,8 +105,9 @@ class FlowWatch:
 
     def look(self) -> None:
         """Look at everything but groups. Raises KafkaError."""
+        read = self._reader.read()
         now = time.monotonic()
-        flow = self._with_gone(self._reader.read(), now)
+        flow = self._with_gone(read, now)
         reports = self._reports.of(flow)
         self._meter.take(reports, None if flow.is_stopped else flow.job, now)
         after_s = STALLED_AFTER_S if flow.reported else _STALLED_AFTER_S
@@ -162,7 +163,9 @@ class FlowWatch:
         ]
 
     def _source_look(self) -> SourceLook:
-        now, last = time.monotonic(), self._last
+        last = self._last
+        # What is looked at once is told as of then: a look may take longer than reports count as new.
+        now = time.monotonic() if self._away is None or last is None else last.at
         of = SourceLook(
             self._flow.flow,
             self._source.name,
