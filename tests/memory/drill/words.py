@@ -108,7 +108,8 @@ class FlowWords:
         now, at = self._stage.time.time(), view.source.partition
         since = min(self._missing[at].values(), default=now)
         is_wrong = view.state.word is Word.CAUGHT_UP or view.lag.records == 0
-        if now - since <= LATE_S or not is_wrong:
+        # With an error the lag that was read last may be another one by now: it is never 0.
+        if now - since <= (ONCE_KNOWN_S if view.state.error else LATE_S) or not is_wrong:
             self._wrong_since.pop(at, None)
         elif now - self._wrong_since.setdefault(at, now) >= ONCE_KNOWN_S:
             self._flow.violated(f"{self._said(view)}, {self._truth(at)}")
