@@ -103,7 +103,7 @@ class SparkOnDemand:
             if not session.set_running_or_notify_cancel():
                 made.close()
                 return
-            took_s, master = time.monotonic() - started_at, _shown(made.spark.sparkContext.master)
+            took_s, master = time.monotonic() - started_at, _shown(str(made.spark.sparkContext.master))
             _log.info("Spark runs on %s after %.1f s; %s", master, took_s, made.log_hint)
             session.set_result(made)
             then(made)
