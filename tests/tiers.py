@@ -75,10 +75,12 @@ EXCEPTIONS: Final = {
     # Measures, and needs a quiet machine: `make bench-pages`.
     "system/check_rest_wait.py": Tier.BENCH,
     # More processes, or more minutes, than others with the same fixtures.
+    "contract/test_causes.py::test_a_target_that_throttles": Tier.ALL,
     "contract/test_class_archive.py": Tier.ALL,
     "contract/test_client_quotas.py": Tier.ALL,
     "contract/test_clusters.py": Tier.ALL,
     "contract/test_far_away.py": Tier.ALL,
+    "contract/test_one_broker_away.py": Tier.ALL,
     "rest/test_occupying_bodies.py": Tier.ALL,
     "spark/test_assignment.py": Tier.ALL,
     "spark/test_host_session.py": Tier.ALL,

@@ -96,7 +96,7 @@ def test_what_is_unknown_is_no_lag_of_0(mirror: Mirror, url: str, capsys: pytest
     assert (flow["unknown_partitions"], flow["partitions"][0]["records"]) == (1, None)
     assert "unknown: reports are read from the target" in flow["partitions"][0]["why"]
     mirror.looks = [StandingLook(Flow(Alias("a"), Alias("b")), SOURCE, "source", None, "paused")]
-    assert "a->b: paused: resume the connector to continue" in printed(capsys, ["lag", url], 2)
+    assert "a->b: paused: resume the connector to continue" in printed(capsys, ["lag", url], 1)
     mirror.looks = []
     assert main(["lag", url]) == 2
     assert "has no flow now (it has: none)" in capsys.readouterr().err
@@ -126,6 +126,7 @@ def test_the_status_has_topics_failures_and_the_process(
         source(look("orders"), look("orders", 1, failed), look("pages"), driver=Driver("vm", 7, 0.0))
     ]
     assert printed(capsys, ["status", url], 1).splitlines() == [
+        "a->b: action required: no right to WRITE",
         "FLOW  TOPIC   PARTITIONS  LAG  STATE",
         "a->b  orders  2           3    action required",
         "a->b  pages   1           0    caught up",

@@ -65,7 +65,7 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
     },
     "lag": {
         0: "caught up",
-        1: "behind; with --wait still behind after the timeout",
+        1: "behind, or an operator has to act; with --wait still so after the timeout",
         2: "it can't be told: a cluster or the URL can't be read, or the flow has not begun with a "
         "partition; or wrong usage",
     },
