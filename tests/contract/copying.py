@@ -18,7 +18,8 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
-from sparkmirror.storage.progress import PartitionProgress, ProgressReader
+from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.progress_reader import ProgressReader
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import (
     Keyed,

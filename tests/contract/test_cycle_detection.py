@@ -22,7 +22,8 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from sparkmirror.storage.progress_reader import ProgressReader
 from sparkmirror.verify.range_comparison import Sides, verify_range
 from sparkmirror.verify.range_planning import MirroredPartition, plan_ranges
 from sparkmirror.verify.rules_and_result import Comparison

@@ -33,7 +33,7 @@ from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.failbacks import Failback, failback_record
 from sparkmirror.storage.positions import position_key
-from sparkmirror.storage.progress import ProgressReader
+from sparkmirror.storage.progress_reader import ProgressReader
 from sparkmirror.storage.promotions import read_promotions
 from sparkmirror.verify.flow_partitions import flow_partitions
 from sparkmirror.verify.range_comparison import verify_range

@@ -14,7 +14,8 @@ from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC, StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
-from sparkmirror.storage.progress import PartitionState, ProgressReader
+from sparkmirror.storage.progress import PartitionState
+from sparkmirror.storage.progress_reader import ProgressReader
 from sparkmirror.verify.range_comparison import Sides, verify_range
 from sparkmirror.verify.range_planning import MirroredPartition, plan_ranges
 from sparkmirror.verify.rules_and_result import Comparison

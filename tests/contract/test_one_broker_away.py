@@ -19,7 +19,8 @@ from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan,
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC, StateTopic
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from sparkmirror.storage.progress_reader import ProgressReader
 from tests.contract.checkpointing import checkpointing
 from tests.contract.copying import CONNECTOR, running
 from tests.memory.server import MemoryServer, serving

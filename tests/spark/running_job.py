@@ -19,7 +19,8 @@ from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.spark.driver_jvm import OwnJvm
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.positions import read_positions
-from sparkmirror.storage.progress import JobEpoch, PartitionProgress, ProgressReader
+from sparkmirror.storage.progress import JobEpoch, PartitionProgress
+from sparkmirror.storage.progress_reader import ProgressReader
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
 from tests.support.connections import connection
 from tests.support.waiting import await_value

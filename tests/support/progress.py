@@ -8,7 +8,8 @@ from sparkmirror.cli.commands.demo.watch import has_reached
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
-from sparkmirror.storage.progress import PartitionProgress, ProgressReader
+from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.progress_reader import ProgressReader
 from tests.support.broker_data import end_offsets, topics
 from tests.support.connections import connection
 from tests.support.waiting import await_value

@@ -29,7 +29,7 @@ from sparkmirror.settings.checkpoint import came_back, counterpart
 from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredFlow
 from sparkmirror.settings.topic_selection import why_not
 from sparkmirror.storage.checkpoint_topic import read_checkpoints
-from sparkmirror.storage.progress import ProgressReader
+from sparkmirror.storage.progress_reader import ProgressReader
 
 
 def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:

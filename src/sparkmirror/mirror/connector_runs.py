@@ -39,7 +39,7 @@ from sparkmirror.status.cluster_watch import ClusterWatch
 from sparkmirror.status.topic_histories import EventHistory, MigrationHistory
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.events import EventKind
-from sparkmirror.storage.progress import ProgressReader
+from sparkmirror.storage.progress_reader import ProgressReader
 
 _TASK_INDEX: Final = "task.index"
 _NO_FAILURES: Mapping[int, str] = {}

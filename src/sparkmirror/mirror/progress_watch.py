@@ -19,7 +19,8 @@ from sparkmirror.metrics.stalls import SILENT_AFTER_S, SilentPartitions, Stalled
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.storage.events import EventKind
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from sparkmirror.storage.progress_reader import ProgressReader
 from sparkmirror.storage.troubles import Troubles
 
 _READ = "read the progress"

@@ -28,7 +28,8 @@ from sparkmirror.setup.topic_explanation import ConfigDifference, MirroredPartit
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics
 from sparkmirror.setup.topic_sync import Topics
 from sparkmirror.storage.positions import Position, topics_with_positions
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from sparkmirror.storage.progress_reader import ProgressReader
 
 
 def topic_facts(settings: ConfiguredFlow, connector: ConfiguredSource, topic: str) -> TopicFacts:

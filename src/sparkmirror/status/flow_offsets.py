@@ -22,7 +22,8 @@ from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.positions import Position, StoredPositions, read_stored_positions
-from sparkmirror.storage.progress import PartitionState, ProgressReader
+from sparkmirror.storage.progress import PartitionState
+from sparkmirror.storage.progress_reader import ProgressReader
 
 _READ_TIMEOUT_S = 60.0
 _SEARCHED_MAX = 1000

@@ -23,7 +23,8 @@ from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
 from sparkmirror.status.last_heartbeat import LastHeartbeat
 from sparkmirror.status.mirrored_partitions import Listed, list_selected
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, ProgressReader
+from sparkmirror.storage.progress import PartitionProgress, PartitionState
+from sparkmirror.storage.progress_reader import ProgressReader
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
 AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"

@@ -28,7 +28,7 @@ from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import LATEST, require_offsets
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.settings.configured import MirroringFlow
-from sparkmirror.storage.progress import ProgressReader
+from sparkmirror.storage.progress_reader import ProgressReader
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan, outcome_of
 from sparkmirror.verify.verdict import FlowVerdict
 from sparkmirror.verify.verification_run import Verification
