@@ -150,6 +150,6 @@ def test_a_target_whose_broker_is_killed(broken: Broken) -> None:
     broken.target.kill_broker(0)
     broken.await_seen("cluster target", "unknown", "target does not answer since ", "it is asked every 2 s")
     await_true(lambda: len(broken.needs()) == 1, WITHIN_S, broken.page)
-    assert "topics of source->target" in broken.needs()[0]
+    await_true(lambda: "topics of source->target" in broken.needs()[0], WITHIN_S, broken.page)
     broken.target.start_broker(0)
     broken.await_well()

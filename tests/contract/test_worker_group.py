@@ -13,15 +13,12 @@ from typing import Final
 import confluent_kafka as confluent
 import psutil
 import pytest
-from confluent_kafka import ElectionType
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
-from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.leader_election import Assignment, Candidate, elect
-from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.groups import membership_requests as group_wire
 from sparkmirror.kafka.groups.membership_requests import MEMBER_ID_REQUIRED, Joined, MemberIdentity
 from sparkmirror.kafka.groups.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
@@ -29,12 +26,12 @@ from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.wire.error_codes import NONE, REBALANCE_IN_PROGRESS
 from tests.support.acls import create_acls
 from tests.support.any_cluster import AnyCluster
-from tests.support.broker_data import admin, create_topic
+from tests.support.broker_data import create_topic
 from tests.support.connections import connection
 from tests.support.freezing import frozen
+from tests.support.group_coordinators import move_coordinator
 from tests.support.proxy import proxied
 from tests.support.recorded_setup import Acl
-from tests.support.replica_moves import reassign
 from tests.support.waiting import await_value
 
 TOPIC: Final = "contract.workers"
@@ -431,32 +428,6 @@ def test_nodes_follow_a_moved_coordinator(trio: LocalCluster, options: GroupOpti
                 assert await_one_leader([first, second, third]) is first
             assert first.has_always_led()
             assert generation in {membership.generation for membership in first.changes}
-
-
-def move_coordinator(cluster: LocalCluster, group_id: str) -> None:
-    """Move the group's coordinator to another broker by a leader election; the replicas stay."""
-    settings = connection(cluster)
-    count = read_metadata(settings, ["__consumer_offsets"]).partitions["__consumer_offsets"]
-    partition = TopicPartition("__consumer_offsets", java_hash(group_id) % count)
-    leader = read_metadata(settings, [partition.topic]).leaders[partition].node_id
-    others = [broker.node_id for broker in cluster.brokers if broker.node_id != leader]
-    reassign(cluster, partition, [*others, leader])
-    witness = admin(cluster)
-
-    def moved() -> bool:
-        asked = [confluent.TopicPartition(*partition)]
-        witness.elect_leaders(ElectionType.PREFERRED, asked).result(WAIT_S)
-        return read_metadata(settings, [partition.topic]).leaders[partition].node_id != leader
-
-    await_value(moved, WAIT_S, lambda: f"{leader} leads {partition} still")
-
-
-def java_hash(text: str) -> int:
-    """Java's hash code of a string, as the absolute value by which Kafka chooses the partition."""
-    number = 0
-    for letter in text:
-        number = (31 * number + ord(letter)) & 0xFFFFFFFF
-    return min(number, (1 << 32) - number)
 
 
 # refused members

@@ -289,7 +289,7 @@ def test_javas_mirror_is_watched_from_outside(handed_over: HandedOver) -> None:
     assert READER in {group.name for group in groups.matching()}
 
 
-def test_a_mirror_that_was_stopped_is_watched_as_one_that_requires_action(
+def test_a_mirror_of_java_that_was_stopped_is_watched_as_one_that_requires_action(
     handed_over: HandedOver, tmp_path: Path
 ) -> None:
     log = tmp_path / "watch.log"

@@ -159,7 +159,7 @@ def test_group_moves_continues_exactly_and_moves_back(
     assert main(migrated.consumers(group, "--roll-back", "--execute")) == 0
     assert committed(target, group, REMOTE, 2) == {1: 3}
     assert main(migrated.consumers(group, "--roll-back")) == 0
-    assert "no offset that a migration wrote on B is left" in capsys.readouterr().err
+    assert "no offset that a migration wrote on B is left" in capsys.readouterr().out
     assert committed(source, group, TOPIC, 2) == on_source
 
 

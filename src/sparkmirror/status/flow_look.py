@@ -151,18 +151,24 @@ class FlowLook:
         return age_s is None or age_s >= self.stopped_age_s - _AFTER_STOP_S
 
     @property
+    def stopped_in_order(self) -> bool:
+        """Whether the mirror that ran last was stopped in order: none has emitted a heartbeat since then."""
+        is_last = self._is_stopped_since_the_last_heartbeat or self.stopped_age_s is None
+        return self.is_stopped and is_last and self.is_running is False
+
+    @property
     def trouble(self) -> str | None:
         """Says why the mirror does not run."""
         if self.is_running is not False:
             return None
         if self.has_never_run:
             return NEVER_RUN
-        if self.is_stopped and self.stopped_age_s is not None:
+        if self._is_stopped_since_the_last_heartbeat and self.stopped_age_s is not None:
             return f"the mirror was stopped in order {as_ago(self.stopped_age_s)}"
         if self.heartbeat_age_s is None:
             return "the mirror does not run: it has written no heartbeat"
         last = f"its last heartbeat was {self.heartbeat_age_s:,.0f} s ago"
-        if self.is_stopped:
+        if self.stopped_in_order:
             return f"the mirror was stopped in order; {last}"
         return f"the mirror does not run: {last} by this machine's clock"
 

@@ -189,7 +189,7 @@ class FlowWatch:
             else watched_table(table_of(look.partitions), flow, self._reports.motion, now - last.at),
             history=look.history if flow.reported else [it._replace(byte_rate=None) for it in look.history],
             is_running=flow.is_running,
-            is_stopped=flow.is_stopped and flow.is_running is False,
+            is_stopped=flow.stopped_in_order,
             promoted=flow.promoted,
             troubles=flow.troubles,
             position_age_s=None if flow.stored_ms is None else max(0.0, time.time() - flow.stored_ms / 1000),

@@ -44,6 +44,15 @@ def test_a_mirror_that_does_not_run_is_trouble(look: FlowLook, trouble: str | No
     assert look.is_running is (trouble is None)
 
 
+def test_a_mirror_that_ran_after_one_that_was_stopped_in_order_was_not() -> None:
+    """Java's, that has continued the flow: its heartbeats are all that it leaves."""
+    java = replace(WELL, job=STOPPED, stopped_age_s=300.0, heartbeat_age_s=200.0)
+    assert (java.is_running, java.stopped_in_order) == (False, False)
+    assert java.trouble == "the mirror does not run: its last heartbeat was 200 s ago by this machine's clock"
+    assert replace(java, heartbeat_age_s=301.0).stopped_in_order
+    assert replace(java, heartbeat_age_s=301.0).trouble == "the mirror was stopped in order 300 s ago"
+
+
 def test_reports_of_a_mirror_that_was_stopped_count_no_more() -> None:
     reporting = replace(WELL, reports={IDLE.source: IDLE})
     assert reporting.reported == {IDLE.source: IDLE}
