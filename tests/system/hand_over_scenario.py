@@ -181,6 +181,9 @@ def worker_properties(target: LocalCluster) -> dict[str, str]:
         "bootstrap.servers": target.bootstrap_servers,
         "group.id": CONNECT_GROUP,
         "offset.flush.interval.ms": "1000",
+        # On a busy machine Java's tasks would end without their last positions, and records come twice.
+        "offset.flush.timeout.ms": "60000",
+        "task.shutdown.graceful.timeout.ms": "60000",
         **{f"{what}.converter": _CONVERTER for what in ("key", "value", "header")},
         **stores,
     }
