@@ -1,6 +1,7 @@
 """Connectors as a tutorial deploys them, with factors of 3 by default, on clusters of one broker each.
 
-As with Java, records are copied; what can't be created is named with the factor to set.
+As with Java, records are copied by tasks that run; what can't be created is named with the factor to set, and
+its connector is FAILED.
 """
 
 import json
@@ -121,8 +122,12 @@ def test_records_are_copied_and_what_is_missing_is_named(
     await_value(copied, COPY_TIMEOUT_S, node.log_text)
     for partition in range(PARTITIONS):
         assert keyed_of(target, TOPIC, partition) == numbered(RECORDS)
-    assert node.states("mm2-msc-source-0") == ("RUNNING", ["RUNNING", "RUNNING"])
-    assert 'Source connector: "RUNNING"' in mm2_sh("status", tmp_path, node)
+    await_value(
+        lambda: node.states("mm2-msc-source-0") == ("FAILED", ["RUNNING", "RUNNING"]),
+        COPY_TIMEOUT_S,
+        lambda: str(node.states("mm2-msc-source-0")),
+    )
+    assert 'Source connector: "FAILED"' in mm2_sh("status", tmp_path, node)
 
     def missing() -> dict[str, Any]:
         found = [trouble for flow in node.ask("GET", "/mirror").body["flows"] for trouble in flow["troubles"]]
