@@ -1,16 +1,15 @@
 """Measures how long each partition of the target receives no record."""
 
-import threading
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 
 import confluent_kafka as confluent
 from confluent_kafka.admin import AdminClient, OffsetSpec
 
 from tests.faults.side import Side
+from tests.support.background import BackgroundWatch
 
 _TICK_S: Final = 0.1
 _RESPONSE_TIMEOUT_S: Final = 2.0
@@ -53,30 +52,19 @@ class EndOffsets:
         return AdminClient({"bootstrap.servers": self._servers, "log_level": 0})
 
 
-class StallWatch:
+class StallWatch(BackgroundWatch):
     """Watches a side's topic for as long as the block lasts; the source must get records all the time.
 
     It connects to the brokers directly. While no broker responds, no progress is seen.
     """
 
     def __init__(self, side: Side) -> None:
+        super().__init__()
         self._end_offsets = EndOffsets(side)
         began = time.monotonic()
         self._ends: dict[int, int] = {}
         self._moved_at = dict.fromkeys(range(side.partitions), began)
         self._stalls: list[Stall] = []
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def flows_since(self, moment: float) -> bool:
         """Whether every partition has got records after it."""

@@ -7,13 +7,11 @@ everything flows again, nothing may be said to be wrong.
 import json
 import re
 import subprocess
-import threading
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from types import TracebackType
-from typing import Any, Final, NamedTuple, Self
+from typing import Any, Final, NamedTuple
 from urllib.error import URLError
 from urllib.parse import quote
 from urllib.request import urlopen
@@ -24,6 +22,7 @@ from sparkmirror.metrics.task_meter import SILENT_AFTER_S
 from sparkmirror.view.words import Word
 from tests.faults.stalls import EndOffsets
 from tests.faults.testbed import ALIAS, REQUEST_TIMEOUT_S, TOPIC, DrillTestbed
+from tests.support.background import BackgroundWatch
 from tests.support.mirror import COMMAND
 from tests.support.waiting import await_value, patience
 
@@ -48,10 +47,11 @@ class Ends(NamedTuple):
     target: int
 
 
-class WordWatch:
+class WordWatch(BackgroundWatch):
     """Looks for as long as the block lasts. `wrong` has the words that were wrong, with the truth."""
 
     def __init__(self, testbed: DrillTestbed) -> None:
+        super().__init__()
         self._testbed = testbed
         self._sides = [EndOffsets(side) for side in testbed.sides]
         self._ends: dict[int, deque[Ends]] = {}
@@ -60,18 +60,6 @@ class WordWatch:
         self.wrong: list[str] = []
         self.looks = 0
         """How often the mirror answered."""
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._watch)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_S):

@@ -353,11 +353,9 @@ class StateWriter:
 
     def _mark(self, copy: PartitionCopy) -> Mark:
         """The copy's mark; in transactions its position is the committed one."""
-        return (
-            copy.mark
-            if self._plan.transaction is None
-            else copy.mark._replace(position=self._committed(copy))
-        )
+        if self._plan.transaction is None:
+            return copy.mark
+        return copy.mark._replace(position=self._committed(copy))
 
     def _committed(self, copy: PartitionCopy) -> int:
         """The next upstream offset behind what is committed."""

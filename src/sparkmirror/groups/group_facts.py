@@ -68,8 +68,7 @@ def _troubles(settings: ConfiguredFlow, connector: ConfiguredCheckpoint, group: 
             reader.catch_up()
         except KafkaError:
             return ()
-        said = reader.troubles.get(connector.name)
-    known = () if said is None else said.troubles
+        known = reader.troubles_of(connector.name)
     return [it for it in known if it.cause.subject is Subject.GROUP and it.what == group]
 
 

@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.domain.errors import AuthorizationError, KafkaError
+from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.denials import Denials
@@ -38,14 +38,8 @@ class HeartbeatConnector:
         self._topics = OwnTopics(
             [] if topic is None else [topic], connector.admin, connector.admin_plugins, log, self.troubles
         )
-        name, off = connector.settings.topic, heartbeats_off(on.flow)
-
-        def tell(error: AuthorizationError | None) -> None:
-            cause = Cause.of_error(
-                TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, name, error or KafkaError(""), off
-            )
-            self.troubles.tell("denied", [] if error is None else [Trouble(cause, name)], is_logged=True)
-
+        off = heartbeats_off(on.flow)
+        tell = self.troubles.of_denials("denied", lambda error: _not_written(connector, error, off))
         self._denials = Denials(log, "emit heartbeat", f"; {off}", tell=tell)
         self.written_topics: frozenset[str] = frozenset()
         self.emitted = 0
@@ -79,3 +73,8 @@ class HeartbeatConnector:
         self.written_topics = frozenset({topic})
         self.emitted += 1
         self.emitted_at = time.time()
+
+
+def _not_written(connector: ConfiguredHeartbeat, error: AuthorizationError, off: str) -> Trouble:
+    name = connector.settings.topic
+    return Trouble(Cause.of_error(TroubleWord.NOT_WRITTEN, Subject.STATE_TOPIC, name, error, off), name)

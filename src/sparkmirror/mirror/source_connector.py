@@ -9,7 +9,6 @@ from functools import partial
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import (
-    AuthorizationError,
     SparkmirrorError,
     SupersededError,
     UnsupportedVersionError,
@@ -219,10 +218,8 @@ class SourceConnector:
         return jobs
 
     def _unless_denied(self, name: str, run: Callable[[], None], switch: str) -> Callable[[], None]:
-        def tell(error: AuthorizationError | None) -> None:
-            found = [] if error is None else [_not_synced(name, error, f"or switch it off: {switch}")]
-            self._troubles.tell(f"denied: {name}", found, is_logged=True)
-
+        off = f"or switch it off: {switch}"
+        tell = self._troubles.of_denials(f"denied: {name}", lambda error: _not_synced(name, error, off))
         denials = Denials(self._log, name, tell=tell)
 
         def attempt() -> None:

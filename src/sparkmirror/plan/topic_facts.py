@@ -155,9 +155,9 @@ class _Asking:
                 if error.code != UNKNOWN_TOPIC_OR_PARTITION:  # it has never run, or Java's mirror does
                     self._notes.append(f"the mirror's progress topic can't be read: {error}")
                 return {}, ()
-            name, said = self._connector.name, reader.troubles.get(self._connector.name)
+            name = self._connector.name
             reports = {source: report for (of, source), report in reader.poll().items() if of == name}
-            return reports, () if said is None else said.troubles
+            return reports, reader.troubles_of(name)
 
     def _configs(self, topic: str, remote: str) -> Sequence[ConfigDifference]:
         try:

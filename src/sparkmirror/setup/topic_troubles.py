@@ -52,12 +52,14 @@ def refused(flow: Flow, plan: TopicPlan, results: Results) -> Iterator[Trouble]:
 def _not_made(flow: Flow, change: NewTopic | GrowTopic, error: KafkaError | None) -> Iterable[Trouble]:
     if error is None or is_done(error):
         return
-    is_new = isinstance(change, NewTopic)
-    first = 0 if isinstance(change, NewTopic) else change.existing
+    word, first = (
+        (TroubleWord.NOT_GROWN, change.existing)
+        if isinstance(change, GrowTopic)
+        else (TroubleWord.NOT_CREATED, 0)
+    )
     if is_throttled(error):
         cause = Cause(TroubleWord.THROTTLED, Subject.TOPIC, throttled_creation(flow.target))
     else:
-        word = TroubleWord.NOT_CREATED if is_new else TroubleWord.NOT_GROWN
         cause = Cause.of_error(word, Subject.TOPIC, change.name, error, _remedy(flow, error))
     yield Trouble(cause, change.source, change.name, partitions=(first, change.partitions))
 

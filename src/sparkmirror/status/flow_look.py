@@ -37,8 +37,8 @@ class FlowLook:
     this mirror's last copy job, if there was one; Java's mirror leaves none. `heartbeat_interval_s` is
     infinite for a flow that emits none. `throttled` has the shares of the last minute in which quotas of the
     source and the target throttled a task. `stopped_age_s` is since when the copy job was stopped in order.
-    source and the target throttled a task. `blocked` topics can't be mirrored by their names; `published` is
-    what this mirror's connectors have said last that they can't do; `connector` is the source connector.
+    `blocked` topics can't be mirrored by their names; `published` is what this mirror's connectors have said
+    last that they can't do; `connector` is the source connector.
     `waiting` partitions are not on the target; `refreshes_topics`: a mirror that runs looks for new ones.
     """
 

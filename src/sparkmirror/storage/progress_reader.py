@@ -1,10 +1,11 @@
 """Follows the progress topic."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
+from sparkmirror.domain.troubles import Trouble
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import RateLimits
 from sparkmirror.storage.progress import (
@@ -72,6 +73,11 @@ class ProgressReader:
     def troubles(self) -> Mapping[ConnectorName, ConnectorTroubles]:
         """The troubles of each connector at their last change; a live view."""
         return self._troubles
+
+    def troubles_of(self, connector: ConnectorName) -> Sequence[Trouble]:
+        """Return what the connector has said last that it can't do."""
+        said = self._troubles.get(connector)
+        return () if said is None else said.troubles
 
     @property
     def limits(self) -> Mapping[ConnectorName, RateLimits]:

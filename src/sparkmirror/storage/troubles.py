@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
+from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.quantities import as_time, some_of
 from sparkmirror.domain.troubles import (
     Cause,
@@ -73,6 +74,16 @@ class Troubles:
         lines_max = 0 if is_logged else _LINES_MAX
         self._say_new(_news(after, before), lines_max)
         self._say_over(_over(after, before), now, lines_max)
+
+    def of_denials(
+        self, finder: str, trouble_of: Callable[[AuthorizationError], Trouble]
+    ) -> Callable[[AuthorizationError | None], None]:
+        """Return what takes the errors of `Denials`, which logs them: that of a missing right, or None."""
+
+        def tell(error: AuthorizationError | None) -> None:
+            self.tell(finder, [] if error is None else [trouble_of(error)], is_logged=True)
+
+        return tell
 
     def tell_failures(self, of: str, failures: Mapping[str, str]) -> None:
         """Take the errors of the jobs that fail on the thread `of`, which logs them itself."""
