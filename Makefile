@@ -5,9 +5,8 @@ BIN := $(VENV)/bin
 WALKS ?= 10000000
 STAMP := $(VENV)/.installed
 
-# Pinned here and not in the lock: they run on demand, outside of the environment that they look at.
-AUDIT_TOOLS := cyclonedx-bom==7.5.0 pip-audit==2.10.1
-AUDIT := build/audit
+# Programs that run on demand, outside of the environment that they look at.
+TOOLS := build/tools
 
 # Each test process would compile all tests again.
 unexport PYTHONDONTWRITEBYTECODE
@@ -15,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help setup demo test test-all check-old-brokers prepared lint check format bench bench-versions bench-pages bench-looked-at \
-  soak soak-tokens sbom audit clean
+  soak soak-tokens tools package package-check sbom audit clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
@@ -31,6 +30,8 @@ help:
 	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
 	@echo "             WALKS=1000000 ARGS='--seed 7 --minutes 60'"
 	@echo "make soak-tokens  an hour of logins by tokens of a minute that are rotated and revoked; MINUTES=4 TOKEN_S=8 SEED=7"
+	@echo "make package  wheel, sdist and checksums into dist/"
+	@echo "make package-check  what users get, proved: 12 minutes the first time"
 	@echo "make sbom    a bill of materials of what users install (CycloneDX), from requirements.lock"
 	@echo "make audit   known vulnerabilities of the same packages"
 
@@ -102,18 +103,31 @@ soak-tokens: export MINUTES ?= 60
 soak-tokens: setup
 	$(BIN)/pytest -s tests/system/check_short_tokens.py
 
-$(AUDIT)/runtime.txt: $(STAMP) tests/support/runtime_requirements.py Makefile
-	@mkdir -p $(AUDIT)
-	@test -x $(AUDIT)/bin/python || $(PYTHON) -m venv $(AUDIT)
-	@$(AUDIT)/bin/python -m pip install --quiet $(AUDIT_TOOLS)
+tools: $(TOOLS)/.installed
+
+$(TOOLS)/.installed: requirements-tools.lock
+	@test -x $(TOOLS)/bin/python || $(PYTHON) -m venv $(TOOLS)
+	@echo "Installing the locked tools into $(TOOLS) …"
+	@$(TOOLS)/bin/python -m pip install --quiet --require-hashes -r requirements-tools.lock
+	@touch $@
+
+package: setup
+	$(BIN)/python -m release.artefacts
+
+package-check: package tools
+	-$(BIN)/sparkmirror prepare
+	$(PYTEST) --tiers package $(ARGS)
+
+build/runtime.txt: $(STAMP) tests/support/runtime_requirements.py
+	@mkdir -p build
 	@$(BIN)/python -m tests.support.runtime_requirements >$@
 
-sbom: $(AUDIT)/runtime.txt
-	$(AUDIT)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
+sbom: build/runtime.txt tools
+	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
 	  --output-file build/sparkmirror.cdx.json $<
 
-audit: $(AUDIT)/runtime.txt
-	$(AUDIT)/bin/pip-audit --requirement $< --require-hashes --disable-pip --strict $(ARGS)
+audit: build/runtime.txt tools
+	$(TOOLS)/bin/pip-audit --requirement $< --require-hashes --disable-pip --strict $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

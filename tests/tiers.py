@@ -1,8 +1,8 @@
 """Assigns each test to a tier, named after the Make target that runs it.
 
-`make check` runs the tier `check`, `make test` the tiers `check` and `test`, `make test-all` the tier `all`,
-which is the rest. An entry of `EXCEPTIONS` decides, else the file's name (a `check_*.py` belongs to the tier
-`all`), else a fixture of `FIXTURES`, else the test's folder.
+`make check` runs the tier `check`, `make test` the tiers `check` and `test`, `make package-check` the tier
+`package`, `make test-all` the tier `all`, which is the rest. An entry of `EXCEPTIONS` decides, else the name
+of the file (a `check_*.py` belongs to the tier `all`), else a fixture of `FIXTURES`, else the test's folder.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,6 +15,7 @@ class Tier(Enum):
     CHECK = "check"
     TEST = "test"
     ALL = "all"
+    PACKAGE = "package"
     BENCH = "bench"
 
 
@@ -23,6 +24,7 @@ FOLDERS: Final = {
     "rest": Tier.CHECK,
     "model": Tier.TEST,
     "contract": Tier.TEST,
+    "package": Tier.PACKAGE,
 }
 """Folders below `tests`. Tests of other folders are in the tier `all`."""
 
@@ -97,8 +99,8 @@ def chosen(option: str) -> frozenset[Tier]:
 
 
 def may_hold(folder: str, tiers: frozenset[Tier]) -> bool:
-    """Whether a folder below `tests` may have a test of these tiers: only some folders have cheap ones."""
-    return tiers != {Tier.CHECK} or FOLDERS.get(folder) is Tier.CHECK
+    """Whether a folder below `tests` may have a test of these tiers: some tiers have folders of their own."""
+    return not tiers <= {Tier.CHECK, Tier.PACKAGE} or FOLDERS.get(folder) in tiers
 
 
 def tier_of(folder: str, test: str, fixtures: Iterable[str]) -> Tier:

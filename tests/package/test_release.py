@@ -1,0 +1,66 @@
+"""The wheel and the sdist: equal bytes from equal sources, and what a package index asks for."""
+
+import subprocess
+import tarfile
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from release.artefacts import ROOT, build_distributions
+from tests.support.release_tools import release_tool
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    build_distributions(ROOT, folder)
+    return folder
+
+
+def test_two_builds_have_the_same_bytes(built: Path, tmp_path: Path) -> None:
+    """The second from another folder, whose files have other times and modes."""
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    for name in subprocess.run(
+        listed, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.splitlines():
+        copy = tmp_path / "source" / name
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        copy.write_bytes((ROOT / name).read_bytes())
+        copy.chmod((ROOT / name).stat().st_mode & 0o700)
+    build_distributions(tmp_path / "source", tmp_path / "dist")
+    assert {file.name: file.read_bytes() for file in built.iterdir()} == {
+        file.name: file.read_bytes() for file in (tmp_path / "dist").iterdir()
+    }
+
+
+def test_an_index_would_take_them(built: Path) -> None:
+    subprocess.run([release_tool("twine"), "check", "--strict", *built.iterdir()], check=True)
+
+
+def test_the_wheel_has_the_licences_of_what_it_contains(built: Path) -> None:
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        files = set(wheel.namelist())
+    licences = {file.partition("/licenses/")[2] for file in files if ".dist-info/licenses/" in file}
+    static = "src/sparkmirror/ui/static"
+    assert licences == {"LICENSE", "NOTICE", f"{static}/htmx.LICENSE", f"{static}/uPlot.LICENSE"}
+
+
+def test_the_sdist_is_a_source_tree_without_how_it_is_run_elsewhere(built: Path) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        names = {name.split("/")[1] for name in sdist.getnames()}
+    assert names >= {
+        "src",
+        "tests",
+        "docs",
+        "Makefile",
+        "pyproject.toml",
+        "requirements.lock",
+        "LICENSE",
+        "NOTICE",
+    }
+    assert not names & {".ci", ".git", "dist", "build", ".venv"}
+
+
+def test_the_wheel_is_small(built: Path) -> None:
+    assert next(built.glob("*.whl")).stat().st_size < 3_000_000
