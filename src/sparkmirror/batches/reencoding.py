@@ -62,7 +62,7 @@ def reopen(
     if records:
         increase = all(earlier.offset < later.offset for earlier, later in pairwise(records))
         low, high = batches[0].header.base_offset, batches[-1].header.last_offset
-        _check_offsets(low, high, records[0].offset, records[-1].offset, increase=increase)
+        _check_order(low, high, records[0].offset, records[-1].offset, increase=increase)
     wanted = [record for record in records if record.offset >= position]
     kept = wanted if carry is None else carry(wanted)
     if not encoding.is_gapless:
@@ -81,7 +81,15 @@ def runs_of(offsets: "np.ndarray[Any, Any]") -> list[range]:
     return [range(begin, end) for begin, end in pairwise([0, *ends]) if begin < end]
 
 
-def _check_offsets(low: int, high: int, first: int, last: int, *, increase: bool) -> None:
+def check_offsets(headers: Headers, index: RecordIndex) -> None:
+    """Check that the records increase as their batches' headers say. Raises CorruptBatchError."""
+    increase = bool((index.offsets[1:] > index.offsets[:-1]).all())
+    low, high = int(headers["base_offset"][0]), int(headers["base_offset"][-1])
+    high += int(headers["last_offset_delta"][-1])
+    _check_order(low, high, int(index.offsets[0]), int(index.offsets[-1]), increase=increase)
+
+
+def _check_order(low: int, high: int, first: int, last: int, *, increase: bool) -> None:
     """Check that the records match the headers, since positions are taken from the headers."""
     if not increase or first < low or last > high:
         raise CorruptBatchError(f"its records' offsets do not increase from {low} to {high}")
@@ -102,10 +110,7 @@ def reopen_columns(
 ) -> list[OutgoingBatch]:
     """Do as `reopen`, with batches as headers and payloads."""
     index = index_payloads(headers, payloads, encoding.decompressed_bytes_max)
-    increase = bool((index.offsets[1:] > index.offsets[:-1]).all())
-    low, high = int(headers["base_offset"][0]), int(headers["base_offset"][-1])
-    high += int(headers["last_offset_delta"][-1])
-    _check_offsets(low, high, int(index.offsets[0]), int(index.offsets[-1]), increase=increase)
+    check_offsets(headers, index)
     first = int(np.searchsorted(index.offsets, position))
     if not encoding.is_gapless:
         return _pack(index, range(first, len(index)), encoding.codec, encoding.bytes_max)
