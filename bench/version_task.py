@@ -14,11 +14,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 
 _POLL_S: Final = 0.02
 _TIMEOUT_S: Final = 600.0

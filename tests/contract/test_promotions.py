@@ -18,7 +18,6 @@ from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.cli.commands.migrate.execution import choose_flow
 from sparkmirror.cli.main import main
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.client_settings import ProducerSettings
@@ -33,6 +32,7 @@ from sparkmirror.migrate.promote.promotion import TopicPromotion, Wanted
 from sparkmirror.migrate.promote.promotion_steps import PromotionRollback, TopicsPromotion
 from sparkmirror.migrate.run import MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import StepState
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import fencing_id, owner_of
 from sparkmirror.storage.progress import PartitionProgress, PartitionState

@@ -9,8 +9,8 @@ from pathlib import Path
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 
 _log = logging.getLogger(__name__)
 

@@ -16,11 +16,11 @@ from typing import Final
 
 import confluent_kafka as confluent
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.offsets.wire_records import Checkpoint
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.view.flows import FlowView
 from sparkmirror.view.groups import groups_of

@@ -8,8 +8,8 @@ from typing import Final
 import psutil
 import pytest
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.verify.flow_partitions import flow_partitions
 from sparkmirror.verify.range_comparison import verify_range
 from sparkmirror.verify.range_planning import plan_ranges

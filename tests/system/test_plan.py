@@ -10,11 +10,11 @@ import javaproperties
 import pytest
 
 from sparkmirror.cli.main import main
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.domain.ids import Alias
 from sparkmirror.plan.without_position import started_over, starts_over
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.settings.topic_selection import Selected
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan

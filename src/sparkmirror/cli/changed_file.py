@@ -6,11 +6,11 @@ from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, read_mirror_maker_properties
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file, read_mirror_maker_properties
 
 _log = logging.getLogger(__name__)
 

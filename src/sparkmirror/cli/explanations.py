@@ -10,7 +10,6 @@ from rich.console import Console
 
 from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.reachability import reachable
 from sparkmirror.cli.terminal import aligned
@@ -18,6 +17,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.explanation import Explanation
 from sparkmirror.domain.printable import printable
 from sparkmirror.settings.configured import MirroringFlow
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 
 
 class Columns(NamedTuple):

@@ -11,13 +11,13 @@ from typing import Any, Final, NamedTuple
 
 from sparkmirror import __version__
 from sparkmirror.cli.arguments import is_url
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.reachability import LOOK_TIMEOUT_S, clusters_of, silent_clusters
 from sparkmirror.cli.rest_access import connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.storage.promotions import Parting, Promotion, Promotions, Stage
 from sparkmirror.ui.mirror_response import asked_of

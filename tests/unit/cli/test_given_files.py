@@ -11,12 +11,12 @@ import pytest
 
 from sparkmirror.cli.command_runner import run_command
 from sparkmirror.cli.commands.connectors.input_files import read_file
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.config.connector_options import SOURCE_CONNECTOR
 from sparkmirror.config.file_findings import connector_findings, file_findings
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.validation import validate
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.settings.parsing import mirror_source_settings
 
 FILES: Final = Path(__file__).parent / "given_files"

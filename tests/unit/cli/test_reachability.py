@@ -3,12 +3,12 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.reachability import clusters_of, reachable, silent_clusters
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthenticationError, DisconnectedError
 from sparkmirror.settings.configured import ConfiguredFlow
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 
 FILE = """\
 clusters = west, east

@@ -12,7 +12,6 @@ from typing import Final
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
@@ -20,6 +19,7 @@ from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.settings.configured import MirroringFlow
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.storage.events import Event, parse_event
 
 _READ_TIMEOUT_S: Final = 30.0

@@ -4,9 +4,9 @@ import argparse
 
 from rich.console import Console
 
-from sparkmirror.cli.mirror_maker_file import require_java
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.clusters.local import archive_broker_classes
+from sparkmirror.settings.mirror_maker_file import require_java
 from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.session import archive_spark_classes
 

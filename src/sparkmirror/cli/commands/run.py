@@ -10,7 +10,6 @@ from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.http_server import address, serve_metrics, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.config.file_findings import file_findings
 from sparkmirror.domain.errors import SparkmirrorError
@@ -20,6 +19,7 @@ from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.settings.configured import ConfiguredFlow
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.spark.log_files import spark_log_file
 
 _log = logging.getLogger("sparkmirror.run")

@@ -10,12 +10,12 @@ from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE
 from sparkmirror.cli.http_server import Address, address, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.metrics.page import Metrics
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.mirror_watch import KNOWN_METRICS, MirrorWatch
 
 _log = logging.getLogger(__name__)

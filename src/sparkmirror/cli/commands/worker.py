@@ -10,7 +10,6 @@ from pathlib import Path
 from sparkmirror import __version__
 from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
 from sparkmirror.cli.logging import add_logging_arguments
-from sparkmirror.cli.mirror_maker_file import require_java
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.config.metrics_options import metrics_options
 from sparkmirror.config.properties import Properties, read_properties
@@ -23,6 +22,7 @@ from sparkmirror.connect.worker_node import WorkerNode, worker_id
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
+from sparkmirror.settings.mirror_maker_file import require_java
 from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view import making as view

@@ -15,7 +15,6 @@ from sparkmirror.cli.commands.demo.shop import Shop
 from sparkmirror.cli.commands.demo.shop_topics import SHOP_TOPICS
 from sparkmirror.cli.commands.demo.watch import Watch, has_begun, has_reached
 from sparkmirror.cli.commands.verify.table import print_table
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.clusters.cluster_state import ClusterSpec
@@ -28,6 +27,7 @@ from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import LATEST, require_offsets
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.settings.configured import MirroringFlow
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.storage.progress_reader import ProgressReader
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan, outcome_of
 from sparkmirror.verify.verdict import FlowVerdict

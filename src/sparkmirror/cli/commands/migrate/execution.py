@@ -13,7 +13,6 @@ from rich.console import Console
 
 from sparkmirror.cli.commands.migrate.report import Reported, Row, table_lines, to_json
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, INTERRUPTED, NOT_FINE
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.reachability import silent_clusters
 from sparkmirror.cli.terminal import StatusLines
@@ -22,6 +21,7 @@ from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.printable import printable
 from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import Step, StepState, are_done
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.flow_access import FlowAccess
 
 _PLAIN_EVERY_S = 30.0

@@ -14,7 +14,6 @@ from rich.text import Text
 from sparkmirror.cli.arguments import is_url, positive
 from sparkmirror.cli.commands.connectors.input_files import read_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.cli.reachability import clusters_of, silent_clusters
 from sparkmirror.cli.rest_access import add_access_arguments, connected
 from sparkmirror.client.connect_rest import ConnectRest
@@ -30,6 +29,7 @@ from sparkmirror.plan.flow_plan_json import from_json
 from sparkmirror.plan.flow_planning import DEFAULT_RATE, plan_flow, plan_source
 from sparkmirror.plan.plan_findings import joined
 from sparkmirror.plan.report import Planned
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 
 _NO_CHANGES = 0
 _ERROR = 1

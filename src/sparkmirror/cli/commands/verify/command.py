@@ -12,7 +12,6 @@ from rich.console import Console
 from sparkmirror.cli.arguments import mirror_file, positive
 from sparkmirror.cli.commands.verify.table import print_table
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, INTERRUPTED, NOT_BEGUN, NOT_FINE
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.cli.mirroring_flows import add_flow_argument, mirroring_flows
 from sparkmirror.cli.process import interrupt_on_signals
 from sparkmirror.cli.reachability import reachable
@@ -20,6 +19,7 @@ from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.settings.configured import MirroringFlow
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file, require_java
 from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.session import Session
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan

@@ -1,4 +1,4 @@
-"""Reads an mm2.properties, or the Strimzi resource that stands for one, and prepares for Spark."""
+"""Reads an mm2.properties, or the Strimzi resource that stands for one, and requires Java."""
 
 import logging
 import os

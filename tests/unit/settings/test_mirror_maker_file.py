@@ -7,8 +7,8 @@ from typing import Final
 import pytest
 
 from sparkmirror.cli.changed_file import ChangedFile
-from sparkmirror.cli.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 
 RESOURCE: Final = """\
 apiVersion: kafka.strimzi.io/v1
