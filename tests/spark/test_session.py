@@ -101,5 +101,7 @@ def test_jvm_that_fails_to_start_is_reported_with_its_log(tmp_path: Path) -> Non
     program = f"from pathlib import Path; from sparkmirror.spark.session import *; {start}"
     # In another process, because a second session in this one would share its JVM.
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert re.search(f"SparkmirrorError: Spark did not start: .*its log is {log}", ended.stderr), ended.stderr
+    assert re.search(
+        f"SparkmirrorError: Spark did not start: its JVM ended: .*-Xms1x; its log is {log}", ended.stderr
+    ), ended.stderr
     assert "-Xms1x" in log.read_text()

@@ -2,13 +2,13 @@
 
 import re
 import signal
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.machine import machine_name
 from tests.support.broker_data import create_topic, keyed
 from tests.support.mirror import Mirror, running_mirror
 from tests.support.progress import await_caught_up
@@ -40,9 +40,7 @@ def two_processes(
         first.await_log("copy job 1 copies 2 partitions")
         await_caught_up(source, target, alias, [topic])
         second = stack.enter_context(running_mirror(folder / "second", properties))
-        line = second.await_log(
-            rf"stands by: process \d+ on {re.escape(socket.gethostname())} runs this flow"
-        )
+        line = second.await_log(rf"stands by: process \d+ on {re.escape(machine_name())} runs this flow")
         assert any(f"process {process.pid} on" in line for process in first.processes())
         yield [first, second]
 

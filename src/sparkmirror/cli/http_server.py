@@ -13,6 +13,7 @@ from sparkmirror.connect.rest.app import ConnectApp, metrics_app, mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.machine import machine_name
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.settings.configured import ConfiguredFlow
@@ -73,7 +74,7 @@ def serve_metrics(mirror: Shown, metrics: Metrics, at: Address) -> RestServer:
 
 
 def _view(mirror: Shown) -> CurrentView:
-    return CurrentView(lambda: Node(socket.gethostname(), __version__), mirror.looks)
+    return CurrentView(lambda: Node(machine_name(), __version__), mirror.looks)
 
 
 class _Served(NamedTuple):

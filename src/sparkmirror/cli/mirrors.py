@@ -1,7 +1,6 @@
 """Asks a mirror how it is, by its URL or from Kafka alone by its file: both answer as `GET /mirror` does."""
 
 import argparse
-import socket
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from sparkmirror.cli.rest_access import connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
+from sparkmirror.machine import machine_name
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.storage.promotions import Parting, Promotion, Promotions, Stage
@@ -165,7 +165,7 @@ def answers_of(view: Callable[[], MirrorView]) -> Ask:
 
 
 def this_process() -> Node:
-    return Node(socket.gethostname(), __version__)
+    return Node(machine_name(), __version__)
 
 
 @contextmanager

@@ -2,9 +2,11 @@
 
 import fcntl
 import os
+import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
@@ -12,12 +14,40 @@ def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.pl
     """SPARKMIRROR_CACHE, else `sparkmirror` in XDG_CACHE_HOME, ~/Library/Caches (macOS) or ~/.cache."""
     if override := environ.get("SPARKMIRROR_CACHE"):
         return Path(override).expanduser().absolute()
-    home = Path(environ["HOME"]) if environ.get("HOME") else Path.home()
+    home = Path(environ["HOME"]) if environ.get("HOME") else _home()
     if platform == "darwin":
         return home / "Library" / "Caches" / "sparkmirror"
     xdg = Path(environ.get("XDG_CACHE_HOME", ""))
     # The XDG specification has relative paths ignored.
     return (xdg if xdg.is_absolute() else home / ".cache") / "sparkmirror"
+
+
+def _home() -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:  # a user without a name
+        return Path("/")
+
+
+def writable_cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
+    """The cache folder, or one below the temporary folder where it can't be written, as in a container."""
+    folder = cache_folder(environ)
+    with suppress(OSError):
+        folder.mkdir(parents=True, exist_ok=True)
+        if os.access(folder, os.W_OK | os.X_OK):
+            return folder
+    return _temporary_folder()
+
+
+def _temporary_folder() -> Path:
+    """This user's alone: nobody else may have prepared what is found there."""
+    folder = Path(tempfile.gettempdir()) / f"sparkmirror-{os.getuid()}"
+    with suppress(FileExistsError):
+        folder.mkdir(mode=0o700)
+    found = folder.lstat()
+    if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o022:
+        return folder
+    return Path(tempfile.mkdtemp(prefix="sparkmirror-"))
 
 
 @contextmanager

@@ -7,7 +7,6 @@ tasks find the last positions.
 
 import os
 import random
-import socket
 import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -35,6 +34,7 @@ from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 from sparkmirror.kafka.net.transport import meant_clusters
 from sparkmirror.kafka.transactions.transaction_runs import fence
+from sparkmirror.machine import machine_name
 from sparkmirror.mirror.reassignment import Running
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
@@ -155,7 +155,7 @@ class CopyJobs:
         self._log = flow_log(__name__, on.flow, connector.name)
         self._topic = StateTopic.PROGRESS.of(on.flow.source)
         self._writer = TopicWriter(on.worker_client)
-        self._driver = Driver(socket.gethostname(), os.getpid(), time.time())
+        self._driver = Driver(machine_name(), os.getpid(), time.time())
         self._is_recalled = False
         self._number = 0
         self._transactional_tasks = 0

@@ -11,7 +11,6 @@ reached.
 
 import logging
 import os
-import socket
 import threading
 import time
 import uuid
@@ -24,6 +23,7 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.leader_election import GroupOptions
 from sparkmirror.kafka.groups.membership_requests import GROUP_MAX_SIZE_REACHED, INCONSISTENT_GROUP_PROTOCOL
 from sparkmirror.kafka.groups.worker_group import WorkerGroup
+from sparkmirror.machine import machine_name
 from sparkmirror.metrics.looks import ConnectorKind, ConnectorLook, StandingLook, Standstill
 from sparkmirror.mirror.flow_runs import FlowRun, end_flows
 from sparkmirror.periodic.flow_log import LogOnce, flow_log
@@ -46,7 +46,7 @@ class ElectedFlows:
     def __init__(
         self, flows: Sequence[ConfiguredFlow], make: Callable[[ConfiguredFlow], FlowRun], *, shared: bool
     ) -> None:
-        name = f"{socket.gethostname()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
+        name = f"{machine_name()}:{os.getpid()}:{uuid.uuid4().hex[:8]}"
         self._flows = [
             ElectedFlow(
                 flow,

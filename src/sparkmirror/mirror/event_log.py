@@ -1,7 +1,6 @@
 """Writes what happens to a flow, and what a connector can't do, on a thread that nothing ever waits for."""
 
 import os
-import socket
 import threading
 import time
 from collections import deque
@@ -15,6 +14,7 @@ from sparkmirror.domain.ids import ConnectorName, Flow
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord, lasts
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.machine import machine_name
 from sparkmirror.periodic.denials import DENIED_AGAIN
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
@@ -81,7 +81,7 @@ class EventLog:
         self._is_main = is_main
         self._events = _Output(StateTopic.EVENTS.of(flow.source))
         self._progress = _Output(StateTopic.PROGRESS.of(flow.source))
-        self._node = f"{socket.gethostname()}:{os.getpid()}"
+        self._node = f"{machine_name()}:{os.getpid()}"
         self._clock = clock
         writer = TopicWriter(settings)
         self._write = write or (
@@ -111,7 +111,7 @@ class EventLog:
 
     def _prepare(self) -> Iterable[Job]:
         if self._is_main:
-            self.note(EventKind.STARTED, f"runs in process {os.getpid()} on {socket.gethostname()}")
+            self.note(EventKind.STARTED, f"runs in process {os.getpid()} on {machine_name()}")
         return (
             Job("write events", _INTERVAL_S, self.flush, first_after_s=_INTERVAL_S),
             Job("write troubles", _INTERVAL_S, self.publish, first_after_s=_INTERVAL_S),

@@ -5,11 +5,12 @@
 
 import contextlib
 import os
+import pwd
 import shlex
 import subprocess
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, MutableMapping
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -60,6 +61,17 @@ def _submitted(conf: SparkConf) -> Iterator[None]:
                 os.environ[_SUBMIT_ARGUMENTS] = arguments
 
 
+def name_user(environ: MutableMapping[str, str], uid: int) -> None:
+    """Let Spark take the number as the user's name where the system has no name, as in a container.
+
+    Hadoop's login would end the JVM.
+    """
+    try:
+        pwd.getpwuid(uid)
+    except KeyError:
+        environ.setdefault("SPARK_USER", str(uid))
+
+
 class OwnJvm:
     """A JVM for one session. It is ended by its process id when it doesn't end by itself."""
 
@@ -67,6 +79,7 @@ class OwnJvm:
         """Raises what PySpark raises when the JVM does not come up."""
         self.log_file: Path | None = log_file
         log_file.parent.mkdir(parents=True, exist_ok=True)
+        name_user(os.environ, os.getuid())
         with log_file.open("ab") as log, _submitted(conf):
             self.gateway = _launch(popen_kwargs={"stdout": log, "stderr": log, "start_new_session": True})
         self.process: subprocess.Popen[bytes] = self.gateway.proc

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 
 import sparkmirror
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.java.folders import cache_folder, locked
+from sparkmirror.java.folders import locked, writable_cache_folder
 
 FOLDER: Final = "sparkmirror"
 """The folder in an executor's working directory into which the archive is unpacked."""
@@ -157,9 +157,12 @@ def write_archive(contents: ArchiveContents, file: Path) -> None:
 def cached_archive(contents: ArchiveContents, on_write: Callable[[], None]) -> Path:
     """The archive of this installation's contents, written to the cache folder unless it's there and current.
 
-    Raises SparkmirrorError.
+    Where that folder can't be written, a folder of the user below the temporary one is taken. Raises
+    SparkmirrorError.
     """
-    file = cache_folder() / "executors" / f"sparkmirror-{sparkmirror.__version__}-{contents.key}.tar.gz"
+    file = (
+        writable_cache_folder() / "executors" / f"sparkmirror-{sparkmirror.__version__}-{contents.key}.tar.gz"
+    )
     with locked(file.with_suffix(".lock"), lambda: None):
         if not file.exists() or file.stat().st_mtime < contents.own_files_changed_at:
             on_write()

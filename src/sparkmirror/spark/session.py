@@ -28,12 +28,16 @@ from sparkmirror.spark.driver_jvm import (
     new_context,
 )
 from sparkmirror.spark.executors import await_executors, executor_slots
+from sparkmirror.spark.log_files import reason_in_log
 from sparkmirror.spark.shipping import shipped
 
 _log = logging.getLogger(__name__)
 
 _ARCHIVE_TIMEOUT_S = 120.0
 """The longest time that a JVM may take to end when it writes its classes."""
+
+_GATEWAY_EXITED: Final = "JAVA_GATEWAY_EXITED"
+"""PySpark's condition for a JVM that ended before it could be asked anything."""
 
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _JVM_OPTIONS = "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -118,7 +122,8 @@ class Session:
         try:
             session = _in_the_hosts_jvm(gateway, given) if gateway else _in_a_jvm_of_its_own(given, log_file)
         except Exception as error:
-            reason, log = _reason(error, given["spark.master"]), "" if gateway else f"; its log is {log_file}"
+            said, log = ("", "") if gateway else (reason_in_log(log_file), f"; its log is {log_file}")
+            reason = _reason(error, given["spark.master"], said)
             raise SparkmirrorError(f"Spark did not start: {reason}{log}") from error
         if not session.is_local:
             await_executors(session.spark.sparkContext)
@@ -250,12 +255,16 @@ def archive_spark_classes(log_file: Path) -> None:
     _classes().make(run)
 
 
-def _reason(error: Exception, master: str) -> str:
-    """An error of the JVM's can't be shown once the JVM has ended."""
+def _reason(error: Exception, master: str, said: str) -> str:
+    """Say why, by what the JVM `said` in its log if it has ended: its error can't be shown then."""
     try:
-        return str(error)
+        shown = str(error)
     except (Py4JError, OSError):
-        return f"its JVM ended. Does {master} respond, and does it accept applications?"
+        shown = f"its JVM ended. Does {master} respond, and does it accept applications?"
+    else:
+        if _GATEWAY_EXITED not in shown:
+            return shown
+    return f"its JVM ended: {said}" if said else shown
 
 
 def _classes() -> ClassArchive:

@@ -4,7 +4,6 @@ The caller brings the function that compares ranges: `spark_job`, or `child_proc
 """
 
 import os
-import socket
 import time
 from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, closing
@@ -14,6 +13,7 @@ from typing import Final, Protocol
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.machine import machine_name
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.verified import verified_events
@@ -149,7 +149,7 @@ def keep_verdict(on: FlowWorker, connector: str, verdict: FlowVerdict, at: float
 
     `at` is in epoch seconds. Creates no topic. Raises SparkmirrorError where it can't be written.
     """
-    node = f"{socket.gethostname()}:{os.getpid()}"
+    node = f"{machine_name()}:{os.getpid()}"
     events = verified_events(verified(verdict, at), in_words(verdict), connector, node)
     with closing(TopicWriter(on.worker_client)) as writer:
         records = [event.to_record() for event in events]

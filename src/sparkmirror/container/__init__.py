@@ -1,0 +1,1 @@
+"""The entry of the container image: what its arguments and environment variables mean."""
