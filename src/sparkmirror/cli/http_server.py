@@ -62,18 +62,18 @@ def serve_pages(
     Raises SparkmirrorError for an unusable address.
     """
     settings = RestSettings(listeners=(at.listener,))
-    app = mirror_app(_view(mirror), metrics.page, lambda: mirror.is_started, settings, plans_of(flows))
+    app = mirror_app(current_view(mirror), metrics.page, lambda: mirror.is_started, settings, plans_of(flows))
     return _serve(app, settings, _Served("pages", "ui/", "--http"))
 
 
 def serve_metrics(mirror: Shown, metrics: Metrics, at: Address) -> RestServer:
     """Serve `/metrics` and `/health` only."""
-    app = metrics_app(_view(mirror), metrics.page, lambda: mirror.is_started)
+    app = metrics_app(current_view(mirror), metrics.page, lambda: mirror.is_started)
     settings = RestSettings(listeners=(at.listener,))
     return _serve(app, settings, _Served("metrics", "metrics", "--metrics-port"))
 
 
-def _view(mirror: Shown) -> CurrentView:
+def current_view(mirror: Shown) -> CurrentView:
     return CurrentView(lambda: Node(machine_name(), __version__), mirror.looks)
 
 

@@ -52,12 +52,34 @@ _SESSION_KEY_BYTES: Final = 32
 _SESSION_KEY_ALGORITHM: Final = "HmacSHA256"
 
 
+class SameUrl:
+    """Finds that two workers of a group have one URL for longer than a killed one stays a member."""
+
+    def __init__(self, url: str, passes_s: float) -> None:
+        self._url = url
+        self._passes_s = passes_s
+        self._since: float | None = None
+
+    def trouble(self, members: Sequence[str], now: float) -> str | None:
+        if members.count(self._url) < 2:
+            self._since = None
+            return None
+        self._since = now if self._since is None else self._since
+        if now - self._since <= self._passes_s:
+            return None
+        return (
+            f"another worker of the group is advertised as {self._url} too, so requests for one reach the "
+            "other; give each a rest.advertised.host.name or rest.advertised.port of its own"
+        )
+
+
 class WorkerNode:
     """`start` returns at once, `wait` when `stop` was called; `close` ends everything."""
 
     def __init__(self, file: WorkerFile, url: str, spark_log: Path, levels: LogLevels) -> None:
         """`url` is this node's URL for the other nodes."""
         self._file = file
+        self._url = SameUrl(url, 2 * file.settings.session_timeout_s)
         self._levels = levels
         settings = file.settings
         self._client = worker_client(file.properties, "offsets")
@@ -88,6 +110,8 @@ class WorkerNode:
         self._stopping = threading.Event()
         self._woken = threading.Event()
         self._failure: SparkmirrorError | None = None
+        self.turns = 0
+        """Counts the turns of the node's own thread: one that hangs makes none."""
         self._seen_configs: ConnectConfigs | None = None
         self._threads = [
             threading.Thread(target=target, name=name, daemon=True)
@@ -102,15 +126,17 @@ class WorkerNode:
         """Start in the background; unreachable clusters are retried."""
         self._threads[0].start()
 
-    def wait(self) -> None:
+    def wait(self, each_second: Callable[[], None] = lambda: None) -> None:
         """Raises SparkmirrorError when the node can't continue: the group refused it, or Spark has ended."""
         troubles = LogOnce(_log)
         while not self._stopping.wait(_POLL_S):
             trouble = self._group.trouble
-            troubles.log([] if trouble is None else [str(trouble)])
+            same = self._url.trouble(self._membership.members, time.monotonic())
+            troubles.log([str(it) for it in (trouble, same) if it is not None])
             failure = self._failure or self._group.failure or self._spark.failure
             if failure is not None:
                 raise failure
+            each_second()
 
     def stop(self) -> None:
         """Make `wait` return. Safe in a signal handler."""
@@ -183,6 +209,7 @@ class WorkerNode:
 
     def _prepare(self) -> None:
         """Create or check the group's topics and read them, before any request is served."""
+        self.turns += 1
         settings = self._file.settings
         cluster_id = read_metadata(self._client, ()).cluster_id
         admin = Admin(self._client)
@@ -205,6 +232,7 @@ class WorkerNode:
     def _lead_when_elected(self) -> None:
         led, next_reconcile_at = False, 0.0
         while not self._stopping.is_set():
+            self.turns += 1
             is_due = time.monotonic() >= next_reconcile_at
             if is_due:
                 next_reconcile_at = time.monotonic() + _RECONCILE_INTERVAL_S

@@ -52,10 +52,11 @@ class MirrorMaker:
             if flow.source is not None and flow.checkpoint is None:
                 _log.info("%s emits no checkpoints: %s", flow.flow, flow.checkpoint_off)
 
-    def start(self) -> None:
+    def start(self, each_turn: Callable[[], None] = lambda: None) -> None:
         """Flows connect to their clusters while Spark starts. Raises SparkmirrorError when Spark can't.
 
-        A process that stands by for all flows has Spark ready where that holds no executors of a cluster.
+        `each_turn` is called until then. A process that stands by for all flows has Spark ready where that
+        holds no executors of a cluster.
         """
         if self._stopping.is_set():
             return
@@ -63,7 +64,7 @@ class MirrorMaker:
             self._spark.session()
         self._elected.start()
         while not self._is_ready() and not self._stopping.wait(_START_POLL_S):
-            pass
+            each_turn()
         self._is_started = not self._stopping.is_set()
 
     def _is_ready(self) -> bool:

@@ -32,10 +32,7 @@ def health_response(view: MirrorView) -> Response:
         status, code = "starting", HTTPStatus.SERVICE_UNAVAILABLE
     else:
         status, code = "unhealthy", HTTPStatus.INTERNAL_SERVER_ERROR
-    lines = [
-        f"{it.flow}: {it.state.word}" + (f": {it.state.error}" if it.state.error else "") for it in view.flows
-    ]
-    content = {"status": status, "message": "\n".join(lines) or "No flow runs."}
+    content = {"status": status, "message": "\n".join(view.words) or "No flow runs."}
     return Response(json.dumps(content), code, media_type="application/json")
 
 

@@ -108,5 +108,13 @@ class MirrorView:
     flows: Sequence[FlowView]
     state: State
 
+    @property
+    def words(self) -> Sequence[str]:
+        """Return a line for each flow: its word, and its error."""
+        return [
+            f"{it.flow}: {it.state.word}" + (f": {it.state.error}" if it.state.error else "")
+            for it in self.flows
+        ]
+
     def flow(self, name: str) -> FlowView | None:
         return next((flow for flow in self.flows if str(flow.flow) == name), None)

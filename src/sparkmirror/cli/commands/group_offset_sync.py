@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +14,7 @@ from sparkmirror.cli.arguments import not_negative, positive
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.process import stop_on_signals
+from sparkmirror.cli.service_manager import ServiceManager
 from sparkmirror.client.group_offset_sync import GroupOffsetSync, Outcome, SyncPass
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.domain.errors import ConfigError, KafkaError
@@ -25,6 +27,7 @@ _log = logging.getLogger("sparkmirror.group-offset-sync")
 
 _DEFAULT_FILE: Final = Path("/tmp/kafka/consumer.properties")  # noqa: S108 - the tool's own, only read
 _DEFAULT_SERVERS: Final = "http://127.0.0.1:9092"
+_TURN_S: Final = 1.0
 _SERVERS: Final = {"BOOTSTRAP_SERVERS_CONFIG": ("bootstrap.servers", _DEFAULT_SERVERS)}
 _TRUSTSTORE: Final = {
     "SSL_TRUSTSTORE_LOCATION_CONFIG": ("ssl.truststore.location", "/tmp/kafka.client.truststore.jks")  # noqa: S108
@@ -141,9 +144,10 @@ def run(arguments: argparse.Namespace) -> int:
     except ConfigError as error:
         sys.stderr.write(f"sparkmirror group-offset-sync: {printable(str(error))}\n")
         return CANNOT_TELL
-    stopping = threading.Event()
+    stopping, service = threading.Event(), ServiceManager()
     stop_on_signals(stopping.set)
-    is_synced = _passes(sync, arguments, stopping)
+    is_synced = _passes(sync, arguments, stopping, service)
+    service.stopping()
     return FINE if is_synced or stopping.is_set() else NOT_FINE
 
 
@@ -173,27 +177,39 @@ def _read(file: Path | None) -> Properties:
     return read_properties(file or _DEFAULT_FILE)
 
 
-def _passes(sync: GroupOffsetSync, arguments: argparse.Namespace, stopping: threading.Event) -> bool:
+def _passes(
+    sync: GroupOffsetSync, arguments: argparse.Namespace, stopping: threading.Event, service: ServiceManager
+) -> bool:
     """Whether the last pass left the group synced. An error ends its pass, not those after it."""
     deadline = time.monotonic() + (arguments.run_for_s or float("inf"))
     is_single = arguments.once or arguments.dry_run
+    has_read = False
     while True:
-        is_synced = _pass(sync, arguments)
-        left_s = deadline - time.monotonic()
-        if is_single or stopping.wait(max(0, min(arguments.interval_s, left_s))) or left_s <= 0:
-            return is_synced
+        found = _pass(sync, arguments)
+        has_read = has_read or found is not None
+        next_at = min(deadline, time.monotonic() + arguments.interval_s)
+        while not (is_single or stopping.is_set()) and time.monotonic() < next_at:
+            service.turn(partial(_status, found, arguments.group), is_ready=has_read)
+            stopping.wait(min(_TURN_S, max(0.0, next_at - time.monotonic())))
+        if is_single or stopping.is_set() or time.monotonic() >= deadline:
+            return found is not None and found.is_synced
 
 
-def _pass(sync: GroupOffsetSync, arguments: argparse.Namespace) -> bool:
+def _status(found: SyncPass | None, group: str) -> str:
+    return f"group {group}: {'the last pass failed' if found is None else found.outcome}"
+
+
+def _pass(sync: GroupOffsetSync, arguments: argparse.Namespace) -> SyncPass | None:
+    """One pass; None where it failed."""
     try:
         found = sync.sync(dry_run=arguments.dry_run)
     except (KafkaError, ConfigError) as error:
         is_missing = isinstance(error, KafkaError) and error.code == UNKNOWN_TOPIC_OR_PARTITION
         hint = ": is -src the alias that the mirror uses?" if is_missing else ""
         _log.error("group %s: %s%s", arguments.group, error, hint)
-        return False
+        return None
     _log_result(found, arguments)
-    return found.is_synced
+    return found
 
 
 def _log_result(found: SyncPass, arguments: argparse.Namespace) -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.changed_file import ChangedFile
-from sparkmirror.cli.http_server import address, serve_metrics, serve_pages
+from sparkmirror.cli.http_server import address, current_view, serve_metrics, serve_pages
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.process import stop_on_signals
+from sparkmirror.cli.service_manager import ServiceManager
 from sparkmirror.config.file_findings import file_findings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.findings import Severity
@@ -101,7 +102,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    began = time.monotonic()
+    began, service = time.monotonic(), ServiceManager()
     try:
         file = ChangedFile(arguments.file, arguments.clusters)
         read = read_mirror_maker_file(arguments.file, arguments.clusters)
@@ -126,8 +127,8 @@ def run(arguments: argparse.Namespace) -> int:
     stop_on_signals(mirror.stop)
     try:
         _serve(mirror, Metrics(mirror.readings, metrics, mirror.node_reading), arguments, read.flows)
-        mirror.start()
-        start = _Start(mirror, began)
+        start = _Start(mirror, service, began)
+        mirror.start(start.check)
         start.check()
     except SparkmirrorError as error:
         _log.error("%s", error)
@@ -139,6 +140,7 @@ def run(arguments: argparse.Namespace) -> int:
         _log.error("%s", error)
         return _FAILED
     finally:
+        service.stopping()
         mirror.close()
     _log.info("stopped")
     return 0
@@ -150,18 +152,26 @@ def _each_second(mirror: MirrorMaker, file: ChangedFile, start: "_Start") -> Non
 
 
 class _Start:
-    """Says once that the mirror has started: when every cluster that it mirrors has answered."""
+    """Says once that the mirror has started: when every cluster that it mirrors has answered.
 
-    def __init__(self, mirror: MirrorMaker, began: float) -> None:
+    The service manager gets to know of each turn of the loop, and how the flows are.
+    """
+
+    def __init__(self, mirror: MirrorMaker, service: ServiceManager, began: float) -> None:
         self._mirror = mirror
+        self._service = service
+        self._view = current_view(mirror)
         self._began = began
         self._is_said = False
         self._is_waiting = False
 
     def check(self) -> None:
-        """Called about once a second."""
-        if self._is_said or not self._mirror.is_started:
-            return
+        """Called in each turn of the loop, about once a second."""
+        if not self._is_said and self._mirror.is_started:
+            self._say()
+        self._service.turn(lambda: "; ".join(self._view.get().words), is_ready=self._is_said)
+
+    def _say(self) -> None:
         up = self._mirror.up()
         took_s = time.monotonic() - self._began
         silent = sorted(alias for alias, is_up in up.items() if not is_up)

@@ -11,6 +11,7 @@ from sparkmirror import __version__
 from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.process import stop_on_signals
+from sparkmirror.cli.service_manager import ServiceManager
 from sparkmirror.config.metrics_options import metrics_options
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.connect.logger_levels import LogLevels
@@ -19,13 +20,14 @@ from sparkmirror.connect.rest.rest_settings import RestSettings, exposure, rest_
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.worker_file import WorkerFile, worker_file
 from sparkmirror.connect.worker_node import WorkerNode, worker_id
+from sparkmirror.domain.connect import NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.settings.mirror_maker_file import require_java
 from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.ui.current_view import CurrentView
-from sparkmirror.view import making as view
+from sparkmirror.view.making import Node as ViewedNode
 
 _log = logging.getLogger("sparkmirror.worker")
 
@@ -64,7 +66,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 
 def run(arguments: argparse.Namespace) -> int:
-    began = time.monotonic()
+    began, service = time.monotonic(), ServiceManager()
     try:
         file, rest = _read(arguments.file, arguments.master)
         names = metrics_settings(metrics_options(file.properties))
@@ -80,27 +82,51 @@ def run(arguments: argparse.Namespace) -> int:
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
     try:
         metrics = Metrics(node.readings, names, node.node_reading).page
-        served = Node(node.herder, levels, metrics, _view(node, server))
+        view = _view(node, server)
+        served = Node(node.herder, levels, metrics, view)
         server.start(connect_app(served, rest))
         _log.info("REST API listens at %s, advertised as %s", ", ".join(server.urls), server.advertised_url)
         stop_on_signals(node.stop)
         node.start()
         _log.info("started in %.1f s; Ctrl-C or SIGTERM stops in order", time.monotonic() - began)
-        node.wait()
+        node.wait(_Told(node, service, view).turn)
     except SparkmirrorError as error:
         _log.error("%s", error)
         return NOT_FINE
     finally:
+        service.stopping()
         node.close()
         server.stop()
     _log.info("stopped")
     return 0
 
 
+class _Told:
+    """Tells the service manager of the node while its own thread makes turns, not only the one that waits."""
+
+    def __init__(self, node: WorkerNode, service: ServiceManager, view: CurrentView) -> None:
+        self._node = node
+        self._service = service
+        self._view = view
+        self._turns = 0
+
+    def turn(self) -> None:
+        before, self._turns = self._turns, self._node.turns
+        if self._turns != before:
+            self._service.turn(self._status, is_ready=self._node.herder.health().healthy)
+
+    def _status(self) -> str:
+        try:
+            words = self._view.get().words
+        except NotLeaderError as error:
+            words = [] if error.leader_url is None else [str(error)]
+        return "; ".join(words) or self._node.herder.health().message
+
+
 def _view(node: WorkerNode, server: RestServer) -> CurrentView:
     """Make the view of the leader's connectors, for `/mirror` and the pages."""
     name = worker_id(server.advertised_url)
-    return CurrentView(lambda: view.Node(name, __version__, node.node_urls()), node.looks)
+    return CurrentView(lambda: ViewedNode(name, __version__, node.node_urls()), node.looks)
 
 
 def _read(path: Path, master: str | None) -> tuple[WorkerFile, RestSettings]:
