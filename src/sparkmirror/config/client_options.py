@@ -1,7 +1,7 @@
 """Declares the options of the consumer, producer and admin clients: Kafka's, with MM2's and our restrictions.
 
-Every value is validated as Java's clients do. `clients` reads the options that mean something to sparkmirror;
-the rest is accepted so that a file written for Java MM2 keeps working.
+Every value is validated as Java's clients do. `client_layers` reads the options that mean something to
+sparkmirror; the rest is accepted so that a file written for Java MM2 keeps working.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ def _offset_reset(value: Value) -> Value:
 
 
 _GIVEN_BY_CONNECT: Final = {"bootstrap.servers": ()}
-"""Required by Java's clients; here `clients.bootstrap_servers` reports it under the user's key."""
+"""Required by Java's clients; here `client_layers.bootstrap_servers` reports it under the user's key."""
 
 ADMIN: Final = options("admin", validators={"bootstrap.servers": DistinctItems(may_be_empty=False)})
 

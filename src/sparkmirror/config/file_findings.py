@@ -192,7 +192,7 @@ def _former_finding(key: str, name: str, connector: Properties, given: Propertie
             )
             return Finding(WITHOUT_EFFECT, Severity.NOTE, key, text, "delete it", given.line(key))
         case Effect.OVERRIDDEN:
-            text = f"has no effect beside {now}, which has another value, in no version of Java"
+            text = f"no version of Java reads this, since {now} is set to another value"
             return Finding(WITHOUT_EFFECT, Severity.WARNS, key, text, "delete it", given.line(key))
         case Effect.LOST:
             text = f"nothing reads this key: called {now} since Kafka 2.7"
@@ -263,8 +263,8 @@ def _blanks(config: MirrorMakerConfig) -> Iterator[Finding]:
             text = "the value ends in a blank, so that it counts as false here, as in Java"
             if any(key == f"{flow}.enabled" for flow in config.mirroring()):
                 text = (
-                    "the value ends in a blank: in Java too the flow runs only for its heartbeats, and then "
-                    "mirrors, since the connector reads true"
+                    "the value ends in a blank, which makes it false where flows are chosen and true in the "
+                    "connector: the flow mirrors although it looks disabled, as in Java"
                 )
             yield Finding(BLANK, Severity.WARNS, key, text, "delete the blank", given.line(key))
         separator = key.endswith("replication.policy.separator")

@@ -26,7 +26,7 @@ class InternalTopic:
 
 @dataclass(frozen=True, slots=True)
 class WorkerSettings:
-    """A worker's own settings; those of its clients are in `clients`."""
+    """A worker's own settings; `client_layers` reads those of its clients."""
 
     group_id: str
     config_topic: InternalTopic

@@ -123,6 +123,11 @@ class Incident(NamedTuple):
     text: str
     records: int = 0
 
+    def stops(self, option: str, remedy: str) -> str:
+        """The error of a partition that may not continue, since `option` is fail."""
+        happened, _, _ = self.text.partition("; continuing")
+        return f"{happened}; the partition stops, since {option} is fail. {remedy}"
+
 
 AT_LEAST_ONCE: Final = "copying at least once"
 

@@ -109,8 +109,8 @@ class GroupLookups:
         self._meter.looked_up(waiting, bytes_read)
         if waiting and not self._is_behind:
             self._log.warning(
-                "%d offsets of groups stay approximate until a later interval: this one has read %d bytes of "
-                "records to look up others, at most translation.resolve.bytes.max=%d and for %.1f s at most",
+                "%d offsets of groups stay approximate until a later interval: the look-ups of this one "
+                "ended after %d bytes (limits: translation.resolve.bytes.max=%d and %.1f s)",
                 waiting,
                 bytes_read,
                 *self._budget,

@@ -180,7 +180,8 @@ class CopyJobs:
             raise SupersededError(f"{other}, copies this flow now, with copy job {newest.number}")
         if other is not None:
             self._log.info(
-                "copies instead of %s, whose copy job %d was not stopped; if that still runs, it stops",
+                "takes over from %s, which did not end its copy job %d; if that process still runs, it "
+                "will stop",
                 other,
                 newest.number,
             )

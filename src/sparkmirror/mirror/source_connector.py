@@ -292,7 +292,9 @@ class SourceConnector:
             self._is_checked = True
         replaced = self._copies.found(self._admins.target.listing(), self._wanted)
         if replaced and self._running:
-            self._log.info("%s: another topic than before on the target; its tasks look", some_of(replaced))
+            self._log.info(
+                "%s: recreated on the target; restarting the tasks that copy there", some_of(replaced)
+            )
             self._running = ()
         self._run(self._wanted)
         is_idle = not (self._wanted or self._copy.waiting or self._topic_sync.troubles)

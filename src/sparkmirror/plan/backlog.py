@@ -21,7 +21,7 @@ from sparkmirror.storage.progress import PartitionProgress, PartitionState, pars
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """Per partition; one whose offsets can't be reports_of_one is in none of them.
+    """Maps by partition. A partition whose offsets can't be read is in none of them.
 
     `begins` and `ends` are the offsets between which there is something to copy, `sizes` its bytes, by the
     share that these offsets have of the log. `lost` counts records that retention took before they were

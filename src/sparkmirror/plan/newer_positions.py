@@ -1,7 +1,7 @@
 """Finds partitions that another connector of a flow has copied further than this one's positions say.
 
-That is what a connector's old name leaves that comes back, a new name, or another offsets topic in between.
-Who has recorded last knows best: offsets that were altered or reset since are what is meant.
+This happens when a connector gets a new name, its old name back, or another offsets topic. The newest
+record counts, so that offsets which users altered or reset are kept.
 """
 
 from collections import Counter

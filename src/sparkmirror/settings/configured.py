@@ -169,8 +169,8 @@ def _preserving(connector: Properties, config: ConfiguredSource) -> ConfiguredSo
     if config.transactions is None:
         return config
     _log.info(
-        "%s: offsets.preserve copies each record exactly once without transactions, whose commits take "
-        "offsets: consumers that read committed records see all of it, whatever becomes of the mirror",
+        "%s: copying without transactions, since offsets.preserve is set and their commit markers would take "
+        "offsets; each record is still copied exactly once",
         config.settings.flow,
     )
     return replace(config, transactions=None)

@@ -66,8 +66,8 @@ def shared_topic(writers: Collection[tuple[Alias, str]]) -> SharedTopic:
     names = " and ".join(f"{topic} of {cluster}" for cluster, topic in writers)
     return SharedTopic(
         f"{len(writers)} flows write it: {names}. Each copies its own records once and in their order, "
-        "between those of the others, and verify compares its own; a group that reads several of the sources "
-        "has one offset here, that of one of them, and may leave out or repeat records of the others",
+        "between those of the others, and verify compares its own; a group that reads several of these "
+        "topics gets one offset here, of one source, and may skip or repeat records of the others",
         "to keep them apart give one flow another replication.policy.class, or topics.exclude there; "
         "else let only one of them translate such groups (groups.exclude)",
     )

@@ -210,8 +210,8 @@ def _cycle(settings: MirrorSourceSettings, topic: str) -> Verdict:
         return Verdict("cycle", passes=False, why=f"by its name it came from {target}, the target")
     if _came_from(settings.policy, topic, source):
         why = (
-            f"by its name it is a copy of a topic of {source}, on {source} itself: another mirror uses the "
-            f"alias {source} for another cluster, or copies there what came from {source}"
+            f"it has the name of a copy from {source}, on {source} itself: another mirror uses the alias "
+            f"{source} for a different cluster, or copies records back to where they came from"
         )
         return Verdict("cycle", passes=False, why=why)
     return Verdict("cycle", passes=True, why=f"by its name it did not come from {target}")

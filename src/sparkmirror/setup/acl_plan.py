@@ -105,13 +105,13 @@ def _explained(settings: MirrorSourceSettings, source: Iterable[AclBinding]) -> 
 
 def _inexpressible(binding: AclBinding) -> str:
     return (
-        f"ACL {binding} has no like on the target: the replication policy does not put what its topics have "
-        "in common at the beginning of their names"
+        f"ACL {binding} can't be synced: it is for a name prefix, and the names that the replication policy "
+        "gives these topics on the target have no common prefix"
     )
 
 
 def _doubtful(binding: AclBinding) -> str:
     return (
-        f"ACL {binding} on the target is at the source no more, and may be the mirror's, which ended while "
-        "it was making it: it stays; remove it by hand if it is not needed"
+        f"ACL {binding} stays on the target although the source no longer has it: the mirror may have "
+        "created it, but ended before it recorded that; remove it by hand if it is not needed"
     )

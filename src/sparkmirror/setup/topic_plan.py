@@ -161,7 +161,7 @@ def _mirrored(settings: MirrorSourceSettings, source: Iterable[str]) -> Pairs:
 def _has_more(topic: str, partitions: int, existing: int) -> str:
     return (
         f"it has {existing} partitions, {topic} at the source {partitions}: nothing is copied to the others, "
-        "and who writes there by key finds other partitions than at the source"
+        "and producers with keys choose other partitions than at the source"
     )
 
 

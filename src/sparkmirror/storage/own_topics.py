@@ -1,6 +1,6 @@
 """Creates a connector's internal topics, each by itself, and creates again those that vanish while it runs.
 
-A refusal keeps no data from flowing, but that of a topic without which the flow can't begin.
+A refused topic does not stop the flow, unless the flow can't begin without it.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence

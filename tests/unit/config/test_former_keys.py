@@ -145,7 +145,7 @@ def test_in_a_connector_that_a_worker_starts(key: str, kind: str) -> None:
         (
             "topics.exclude = c\n",
             Severity.WARNS,
-            "has no effect beside {}topics.exclude, which has another value, in no version of Java",
+            "no version of Java reads this, since {}topics.exclude is set to another value",
         ),
     ],
 )

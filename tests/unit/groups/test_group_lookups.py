@@ -121,8 +121,8 @@ def test_a_spent_budget_is_logged_once_and_counted_until_nothing_waits(
     assert waiting == [3, 1, 0, 0]
     spent, over = caplog.messages
     assert spent == (
-        "3 offsets of groups stay approximate until a later interval: this one has read 200 bytes of records "
-        "to look up others, at most translation.resolve.bytes.max=5242880 and for 5.0 s at most"
+        "3 offsets of groups stay approximate until a later interval: the look-ups of this one ended "
+        "after 200 bytes (limits: translation.resolve.bytes.max=5242880 and 5.0 s)"
     )
     assert over == "no offset of a group waits any more to be looked up"
 

@@ -77,7 +77,7 @@ def test_each_process_announces_a_number_and_itself(
     assert None not in (one.driver, two.driver)
     assert one.driver != two.driver
     (line,) = caplog.messages
-    assert f"copies instead of {one.driver}, whose copy job 1 was not stopped" in line
+    assert f"takes over from {one.driver}, which did not end its copy job 1" in line
 
 
 def test_a_process_whose_job_was_superseded_names_the_other_and_announces_nothing(

@@ -138,7 +138,7 @@ def test_preserved_offsets_need_no_transactions(caplog: pytest.LogCaptureFixture
     assert preserving.transactions is None
     assert preserving.writes_producer_ids
     (said,) = caplog.messages
-    assert said.startswith("A->B: offsets.preserve copies each record exactly once without transactions")
+    assert said.startswith("A->B: copying without transactions, since offsets.preserve is set")
 
 
 def test_all_topics_of_workers_are_state_topics_of_every_flow() -> None:

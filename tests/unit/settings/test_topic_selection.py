@@ -48,10 +48,10 @@ def test_replicates(settings: MirrorSourceSettings, topic: str) -> None:
         ("target.topic1", "came from target"),
         ("us-west.target.topic1", "came from target"),
         ("target.heartbeats", "came from target"),
-        ("source.topic1", "a copy of a topic of source, on source itself"),
-        ("source.source.topic1", "a copy of a topic of source, on source itself"),
-        ("us-west.source.topic1", "a copy of a topic of source, on source itself"),
-        ("source.heartbeats", "a copy of a topic of source, on source itself"),
+        ("source.topic1", "the name of a copy from source, on source itself"),
+        ("source.source.topic1", "the name of a copy from source, on source itself"),
+        ("us-west.source.topic1", "the name of a copy from source, on source itself"),
+        ("source.heartbeats", "the name of a copy from source, on source itself"),
     ],
 )
 def test_the_reason_for_a_topic_not_replicated_is_given(

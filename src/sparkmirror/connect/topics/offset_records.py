@@ -1,6 +1,6 @@
 """Writes and folds the records of Connect's offsets topic, and checks the offsets that users set (KIP-875).
 
-Offsets of any connector, in the connector's own shape; MirrorMaker's positions are in `connect_records`.
+Offsets of any connector, in the connector's own shape; MirrorMaker's positions are in `storage/positions.py`.
 
 Pure.
 """

@@ -298,10 +298,8 @@ class PreservedEnds:
         end, start = found.target.end, found.source.start
         on_recreated = self.plan.settings.reactions.on_topic_recreated
         if on_recreated is OnTopicRecreated.FAIL and is_unasked(reason, found):
-            text = target_recreated(max(start, end)).text
-            return KafkaError(
-                f"{plan.source}: {text}, if it may: on.topic.recreated is fail. Set it to record"
-            )
+            text = target_recreated(max(start, end)).stops("on.topic.recreated", "Set it to record")
+            return KafkaError(f"{plan.source}: {text}")
         if tail.is_filler and end < start:
             return Beginning(found.claimed.id, end, start)
         log_start = self._hide_filler(known, logs)
@@ -324,8 +322,8 @@ class PreservedEnds:
         position, incident = next_position(plan, reason, found, tail)
         if incident is not None and incident.kind is IncidentKind.RECORDS_LOST:
             if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
-                text = f"{plan.source}: {incident.text}, if it may: on.data.loss is fail. Set it to record"
-                return KafkaError(text)
+                text = incident.stops("on.data.loss", "Set it to record")
+                return KafkaError(f"{plan.source}: {text}")
             _log.warning("%s: %s", plan.source, incident.text)
         return Start(
             position,

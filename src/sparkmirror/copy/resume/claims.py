@@ -206,8 +206,8 @@ class Claims:
         ]
         if others:
             _log.warning(
-                "%d partitions have another producer id than the attempt before, which may still write: "
-                "waiting %.0f s, %s first",
+                "%d partitions had another producer id in their previous attempt, which can't be fenced: "
+                "waiting %.0f s for its last writes, first %s",
                 len(others),
                 _OTHER_ID_WAIT_S,
                 others[0],

@@ -124,8 +124,8 @@ class _Found(NamedTuple):
 class _Walked(NamedTuple):
     """The result of reading the log: so many `records` of the attempt in order, before what is `repeated`.
 
-    `is_short` says that the attempt's batches stand in the place of records that were acknowledged,
-    `is_vague` that they do not tell what had the offsets before the log's start.
+    `is_short` says that the target lost acknowledged records and the attempt wrote over their offsets,
+    `is_vague` that what was before the log's start is unknown.
     """
 
     records: int

@@ -63,8 +63,6 @@ from sparkmirror.storage.positions import Position, position_record
 _log = logging.getLogger(__name__)
 
 _RECREATED: Final = (IncidentKind.SOURCE_RECREATED, IncidentKind.TARGET_RECREATED)
-_RECREATED_REMEDY: Final = "on.topic.recreated is fail. Set it to record or restart"
-_LOSS_REMEDY: Final = "on.data.loss is fail. Set it to record"
 
 _T = TypeVar("_T")
 _Store = Callable[[Sequence[LogRecord]], None]
@@ -228,11 +226,14 @@ class Resumption:
         """Continue behind what is lost, unless the user wants to be asked."""
         reactions = self.plan.settings.reactions
         if incident.kind in _RECREATED:
-            fails, remedy = reactions.on_topic_recreated is OnTopicRecreated.FAIL, _RECREATED_REMEDY
+            fails, option = reactions.on_topic_recreated is OnTopicRecreated.FAIL, "on.topic.recreated"
+            ways = "record or restart"
         else:
-            fails, remedy = reactions.on_data_loss is OnDataLoss.FAIL, _LOSS_REMEDY
+            fails, option = reactions.on_data_loss is OnDataLoss.FAIL, "on.data.loss"
+            ways = "record"
         if fails:
-            return KafkaError(f"{plan.source}: {incident.text}, if it may: {remedy}, or reset the offset")
+            text = incident.stops(option, f"Set it to {ways}, or reset the offset")
+            return KafkaError(f"{plan.source}: {text}")
         _log.warning("%s: %s", plan.source, incident.text)
         return Found(position, end, incident)
 

@@ -254,7 +254,7 @@ class BatchReader:
         self._fetch(self._connection_of[link])
 
     def _end_failures(self, connection: FetchConnection, named: Collection[TopicPartition]) -> None:
-        """Brokers report an error once, and nothing when it is over: that the response lacks it says so."""
+        """A broker reports an error once. The partition works again when a response leaves it out."""
         for partition in [at for at in self._failures if at not in named and connection.answers(at)]:
             if self._home.get(partition) is connection and partition not in self._paused:
                 del self._failures[partition]

@@ -1,6 +1,6 @@
 """Logs in to a broker, and again before the session ends (KIP-43, KIP-152, KIP-368).
 
-`login_steps` only says what to ask next, so that a blocking connection and a loop take the same steps.
+`Login.steps` only says what to ask next, so that a blocking connection and a loop take the same steps.
 """
 
 import random

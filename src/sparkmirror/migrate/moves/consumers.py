@@ -1,7 +1,7 @@
 """Moves consumer groups to the target of a flow, and back: surveys both clusters, writes offsets.
 
-The step that is due follows from a survey (`group_moves`). Only offsets that were overwritten are stored, in
-the migrations topic, so that they can be restored.
+The step that is due follows from a survey (`group_move_steps`). Only offsets that were overwritten are
+stored, in the migrations topic, so that they can be restored.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Surveys topics of a flow until their producers can continue on the target. Writes nothing.
 
-The step that is due follows from a survey of both clusters (`topic_drains`).
+The step that is due follows from a survey of both clusters (`topic_drain_steps`).
 """
 
 import time

@@ -1,6 +1,6 @@
 """Lets the old source of promoted topics follow the new original, by the opposite flow.
 
-The step that is due follows from a survey (`topic_failbacks`). What the opposite flow continues with is a
+The step that is due follows from a survey (`failback_steps`). What the opposite flow continues with is a
 record in its migrations topic, which its driver and its attempts read (`storage/failbacks.py`).
 """
 

@@ -1,7 +1,7 @@
 """Compares the ends of two logs that have the same offsets up to a parting.
 
-One of both is to follow the other from its own end on: which of its records does the other not have, and
-which of the other's records does it lack at offsets that it has passed?
+One log is to follow the other from its own end on. Finds the records that only the follower has, and the
+records of the leader that it lacks below its end.
 
 Pure.
 """

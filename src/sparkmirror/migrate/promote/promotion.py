@@ -1,6 +1,6 @@
 """Makes copies of a flow the originals: surveys both clusters, ends the flow for topics, moves their groups.
 
-The step that is due follows from a survey (`topic_promotions`). The promotion itself is a record in the
+The step that is due follows from a survey (`promotion_steps`). The promotion itself is a record in the
 migrations topic, which the flow's driver and its attempts read (`storage/promotions.py`).
 """
 

@@ -1,6 +1,6 @@
 """Recreates mirrored topics with their source's offsets: surveys both clusters, deletes, creates, restores.
 
-The step that is due follows from a survey (`topic_remakes`). What brokers forget with the old topic is a
+The step that is due follows from a survey (`remake_steps`). What brokers forget with the old topic is a
 record in the migrations topic (`storage/remakes.py`). The copying is the flow's.
 """
 
