@@ -42,7 +42,7 @@ from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
-from sparkmirror.setup.replaced_copies import ReplacedCopies
+from sparkmirror.setup.recreated_copies import RecreatedCopies
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
@@ -118,7 +118,7 @@ class SourceConnector:
         self._topic_sync: TopicSync | None = None
         self._config_sync: ConfigSync | None = None
         self._append_time: AppendTimeTopics | None = None
-        self._copies = ReplacedCopies()
+        self._copies = RecreatedCopies()
         self._topics: Topics | None = None
         self._is_checked = False
         self._asked_at: float | None = None

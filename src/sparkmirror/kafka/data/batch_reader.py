@@ -150,7 +150,7 @@ class BatchReader:
             self._no_leader(partition)
             return
         known = self._topic_ids.get(partition, NO_TOPIC_ID)
-        replaced = self._view.has_replaced(partition.topic, known, self._id_known_at.get(partition, 0.0))
+        replaced = self._view.is_recreated(partition.topic, known, self._id_known_at.get(partition, 0.0))
         if replaced:
             self._pause_unrouted(partition)
             self._listener.source_recreated(partition)

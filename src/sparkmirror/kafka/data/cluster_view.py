@@ -60,7 +60,7 @@ class ClusterView:
         """NO_TOPIC_ID if brokers send none, or the topic does not exist."""
         return self._metadata.topic_ids.get(topic, NO_TOPIC_ID)
 
-    def has_replaced(self, topic: str, topic_id: bytes, known_at: float) -> bool | None:
+    def is_recreated(self, topic: str, topic_id: bytes, known_at: float) -> bool | None:
         """Whether the topic is another than the one that had this id at that time, by the loop's clock.
 
         None if the metadata here is older than that: it is requested again, and `on_change` follows.

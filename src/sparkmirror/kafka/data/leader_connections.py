@@ -99,7 +99,7 @@ class LeaderConnections:
             self._view.refresh()
             return self._no_leader(queue.partition)
         if queue.producer is not None:
-            replaced = self._view.has_replaced(topic, queue.topic_id, queue.numbered_at)
+            replaced = self._view.is_recreated(topic, queue.topic_id, queue.numbered_at)
             if replaced is not False:
                 return Placement.RECREATED if replaced else Placement.POSTPONED
         self._move(queue, Route(leader.node_id, queue.is_slow))

@@ -7,7 +7,7 @@ from sparkmirror.domain.ids import is_another
 from sparkmirror.domain.topics import TopicListing
 
 
-class ReplacedCopies:
+class RecreatedCopies:
     """Remembers the ids of the target topics that are copied to. One owner."""
 
     def __init__(self) -> None:
