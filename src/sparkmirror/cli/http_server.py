@@ -45,6 +45,22 @@ def address(text: str) -> Address:
     return Address(host.removeprefix("[").removesuffix("]"), int(port))
 
 
+def add_metrics_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add `--metrics-port` and `--metrics-rules`."""
+    parser.add_argument(
+        "--metrics-port",
+        type=address,
+        metavar="[HOST:]PORT",
+        help="serve /metrics for Prometheus there, without authentication (0: a free port; default: none)",
+    )
+    parser.add_argument(
+        "--metrics-rules",
+        metavar="NAME|FILE",
+        help="names of Java's metrics: connect, strimzi, strimzi-reporter, or a JMX exporter's rules file "
+        "(default: metrics.rules of the file, or connect)",
+    )
+
+
 class Shown(Protocol):
     """A mirror that runs in this process, or that is watched."""
 

@@ -23,16 +23,23 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "prepare",
         description=_DESCRIPTION,
     )
+    parser.add_argument(
+        "--spark-only",
+        action="store_true",
+        help="only Spark's classes: fetches nothing, as an image is built",
+    )
     parser.set_defaults(run=run)
 
 
-def run(_: argparse.Namespace) -> int:
+def run(arguments: argparse.Namespace) -> int:
     status = StatusLines(Console(stderr=True))
     require_java()
     with status.updates() as update:
-        update("Archiving the classes of a broker")
-        archive_broker_classes(update)
+        if not arguments.spark_only:
+            update("Archiving the classes of a broker")
+            archive_broker_classes(update)
         update("Archiving the classes of Spark: about a minute")
         archive_spark_classes(spark_log_file("prepare"))
-    status.print("Brokers and Spark start from archives of their classes")
+    who = "Spark starts" if arguments.spark_only else "Brokers and Spark start"
+    status.print(f"{who} from an archive of classes")
     return 0

@@ -8,7 +8,13 @@ from pathlib import Path
 
 from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.changed_file import ChangedFile
-from sparkmirror.cli.http_server import address, current_view, serve_metrics, serve_pages
+from sparkmirror.cli.http_server import (
+    add_metrics_arguments,
+    address,
+    current_view,
+    serve_metrics,
+    serve_pages,
+)
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.cli.service_manager import ServiceManager
@@ -85,18 +91,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="serve pages (/ui/), /mirror, /metrics and /health there, without authentication "
         "(0: a free port; default: none)",
     )
-    parser.add_argument(
-        "--metrics-port",
-        type=address,
-        metavar="[HOST:]PORT",
-        help="serve /metrics for Prometheus there, without authentication (0: a free port; default: none)",
-    )
-    parser.add_argument(
-        "--metrics-rules",
-        metavar="NAME|FILE",
-        help="names of Java's metrics: connect, strimzi, strimzi-reporter, or a JMX exporter's rules file "
-        "(default: metrics.rules of the file, or connect)",
-    )
+    add_metrics_arguments(parser)
     add_logging_arguments(parser)
     parser.set_defaults(run=run, usage_exit_code=255)
 

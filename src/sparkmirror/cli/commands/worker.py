@@ -5,10 +5,12 @@ import logging
 import os
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from sparkmirror import __version__
 from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
+from sparkmirror.cli.http_server import add_metrics_arguments, serve_metrics
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.process import stop_on_signals
 from sparkmirror.cli.service_manager import ServiceManager
@@ -22,6 +24,7 @@ from sparkmirror.connect.worker_file import WorkerFile, worker_file
 from sparkmirror.connect.worker_node import WorkerNode, worker_id
 from sparkmirror.domain.connect import NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
 from sparkmirror.settings.mirror_maker_file import require_java
@@ -61,6 +64,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
     parser.add_argument(
         "--log-file", type=Path, help="file for Spark's own log (default: a new temporary file)"
     )
+    add_metrics_arguments(parser)
     add_logging_arguments(parser)
     parser.set_defaults(run=run)
 
@@ -69,7 +73,8 @@ def run(arguments: argparse.Namespace) -> int:
     began, service = time.monotonic(), ServiceManager()
     try:
         file, rest = _read(arguments.file, arguments.master)
-        names = metrics_settings(metrics_options(file.properties))
+        options = metrics_options(file.properties)
+        names = metrics_settings(options._replace(rules=arguments.metrics_rules or options.rules))
         server = RestServer(rest)
         server.bind()
     except SparkmirrorError as error:
@@ -80,10 +85,16 @@ def run(arguments: argparse.Namespace) -> int:
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     levels = LogLevels()
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
+    metrics = Metrics(node.readings, names, node.node_reading)
     try:
-        metrics = Metrics(node.readings, names, node.node_reading).page
+        if arguments.metrics_port is not None:
+            serve_metrics(_Shown(node), metrics, arguments.metrics_port)
+    except SparkmirrorError as error:
+        _log.error("%s", error)
+        return CANNOT_TELL
+    try:
         view = _view(node, server)
-        served = Node(node.herder, levels, metrics, view)
+        served = Node(node.herder, levels, metrics.page, view)
         server.start(connect_app(served, rest))
         _log.info("REST API listens at %s, advertised as %s", ", ".join(server.urls), server.advertised_url)
         stop_on_signals(node.stop)
@@ -121,6 +132,23 @@ class _Told:
         except NotLeaderError as error:
             words = [] if error.leader_url is None else [str(error)]
         return "; ".join(words) or self._node.herder.health().message
+
+
+class _Shown:
+    """A node for the address of `--metrics-port`: only the leader has connectors to tell of."""
+
+    def __init__(self, node: WorkerNode) -> None:
+        self._node = node
+
+    @property
+    def is_started(self) -> bool:
+        return self._node.herder.health().started
+
+    def looks(self) -> Sequence[ConnectorLook]:
+        try:
+            return self._node.looks()
+        except NotLeaderError:
+            return ()
 
 
 def _view(node: WorkerNode, server: RestServer) -> CurrentView:
