@@ -15,6 +15,7 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.plan.topic_facts import topic_facts
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.view.flows import FlowView
@@ -185,3 +186,26 @@ def test_own_topics_that_can_t_be_created_are_named_while_data_flows(pair: Pair)
             assert "set offset-syncs.topic.replication.factor" in view.troubles[0].remedy
             assert view.state.word is Word.ACTION_REQUIRED
         it.await_words({"orders": Word.CAUGHT_UP})
+
+
+def test_a_config_that_the_target_refuses_is_told_while_all_is_well(pair: Pair) -> None:
+    """The source has tiered storage, and the target has none."""
+    fill(pair[0], "orders", "bills")
+    tiered = "remote.storage.enable"
+    configs = [pair[0].cluster.topics[topic].config for topic in ("orders", "bills")]
+    pair[0].call(lambda: [config.update({tiered: "true"}) for config in configs])
+    with running(pair, sync_topic_configs_interval_seconds="1") as it:
+        it.await_words({"bills": Word.CAUGHT_UP, "orders": Word.CAUGHT_UP})
+        it.await_told((tiered, "differs"))
+        for view in (it.inside(), it.outside()):
+            assert view.state.word is Word.CAUGHT_UP
+            (trouble,) = view.troubles
+            assert "stateA.bills, stateA.orders can't follow the source" in trouble.reason
+            assert "INVALID_CONFIG" in trouble.reason
+            assert trouble.remedy == f"let stateB accept it, or add {tiered} to config.properties.exclude"
+        assert it.flow.source is not None
+        (differs,) = topic_facts(it.flow, it.flow.source, "orders").configs
+        assert differs.name == tiered
+        assert differs.why.startswith("the last sync could not alter it: ")
+        pair[0].call(lambda: [config.clear() for config in configs])
+        it.await_told()

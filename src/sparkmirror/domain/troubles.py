@@ -35,6 +35,8 @@ class TroubleWord(StrEnum):
     NOT_SYNCED = "not synced"
     THROTTLED = "throttled"
     WAITING = "waiting"
+    DIFFERS = "differs"
+    """A config that the target doesn't take: everything else follows the source."""
     SHARED = "shared"
     """Other flows write the same topic of the target: nothing is left undone."""
 
@@ -46,13 +48,20 @@ class Subject(StrEnum):
     """A topic of the source, by its name there."""
     GROUP = "group"
     STATE_TOPIC = "internal topic"
+    CONFIG = "config"
+    """A config of topics, or all those of one topic, by its name on the target."""
+    ACL = "ACL"
+    ACCOUNT = "account"
+    """A user, or what a quota is for."""
     ACTION = "action"
     """Something that the mirror does now and then."""
 
 
 _LASTS_FROM_S: Final = 60.0
 """A leader is elected, and a new topic known to every broker, in less."""
-_NO_ACTION: Final = frozenset({TroubleWord.THROTTLED, TroubleWord.WAITING, TroubleWord.SHARED})
+REMARKS: Final = frozenset({TroubleWord.DIFFERS, TroubleWord.SHARED})
+"""The words for what operators should know, and need not change."""
+_NO_ACTION: Final = frozenset({TroubleWord.THROTTLED, TroubleWord.WAITING, *REMARKS})
 _SEVERITY: Final = {word: at for at, word in enumerate(TroubleWord)}
 
 
@@ -68,6 +77,11 @@ class Cause(NamedTuple):
     def requires_action(self) -> bool:
         """Whether something is not done, and does not pass by itself."""
         return self.word not in _NO_ACTION
+
+    @property
+    def is_remark(self) -> bool:
+        """Whether operators should know it, and nothing is ill."""
+        return self.word in REMARKS
 
     @classmethod
     def of(cls, word: TroubleWord, subject: Subject, name: str, reason: str, remedy: str = "") -> "Cause":
@@ -117,6 +131,10 @@ class Trouble(NamedTuple):
     @property
     def requires_action(self) -> bool:
         return self.cause.requires_action
+
+    @property
+    def is_remark(self) -> bool:
+        return self.cause.is_remark
 
     @property
     def reason(self) -> str:

@@ -60,7 +60,7 @@ def _troubles(readings: Collection[ConnectorReading]) -> Family:
     return Family(
         "sparkmirror_troubles",
         "Topics, groups, internal topics and actions that were asked for and can't be done, by the word for "
-        "it; all but throttled, waiting and shared require action.",
+        "it; all but throttled, waiting, differs and shared require action.",
         (*_CONNECTOR, "word"),
         [
             ((*_connector_labels(reading), word.value), count)

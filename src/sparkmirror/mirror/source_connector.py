@@ -11,7 +11,6 @@ from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count
 from sparkmirror.domain.errors import (
     SparkmirrorError,
     SupersededError,
-    UnsupportedVersionError,
 )
 from sparkmirror.domain.quantities import as_time, some_of
 from sparkmirror.domain.state_topics import StateTopic
@@ -69,6 +68,7 @@ _FIRST_SYNC_AFTER_S = 10.0
 _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
+_SYNC_CONFIGS = "sync topic configs"
 _REPORT_OBSTACLES = "report obstacles"
 _REPORT_OBSTACLES_AFTER_S = 1.0
 """Copying has started by then."""
@@ -116,7 +116,6 @@ class SourceConnector:
         self._shared = shared or SharedTargets()
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
-        self._config_sync: ConfigSync | None = None
         self._append_time: AppendTimeTopics | None = None
         self._copies = RecreatedCopies()
         self._topics: Topics | None = None
@@ -189,24 +188,23 @@ class SourceConnector:
         )
         if settings.preserved_topics is not None:
             jobs.append(Job("watch promotions", CHECK_INTERVAL_S, self._watch_promotions, CHECK_INTERVAL_S))
-        self._config_sync = ConfigSync(settings, admins, self._log)
         syncs: list[tuple[str, float | None, Callable[[], None], str]] = [
             (
-                "sync topic configs",
+                _SYNC_CONFIGS,
                 settings.sync_topic_configs_interval_s,
-                self._sync_configs,
+                self._telling(_SYNC_CONFIGS, ConfigSync(settings, admins, self._log)),
                 "sync.topic.configs.enabled",
             ),
             (
                 "sync topic ACLs",
                 settings.sync_topic_acls_interval_s,
-                AclSync(settings, admins, self._log).run,
+                self._telling("sync topic ACLs", AclSync(settings, admins, self._log)),
                 "sync.topic.acls.enabled",
             ),
             (
                 "sync accounts",
                 settings.sync_accounts_interval_s,
-                AccountSync(settings, admins, self._log).run,
+                self._telling("sync accounts", AccountSync(settings, admins, self._log)),
                 "sync.quotas and sync.users",
             ),
         ]
@@ -227,12 +225,12 @@ class SourceConnector:
 
         return attempt
 
-    def _sync_configs(self) -> None:
-        assert self._config_sync is not None
-        self._config_sync.run()
-        why, name = self._config_sync.incompatible, "sync topic configs"
-        found = [] if why is None else [_not_synced(name, UnsupportedVersionError(why))]
-        self._troubles.tell(name, found, is_logged=True)
+    def _telling(self, name: str, sync: ConfigSync | AclSync | AccountSync) -> Callable[[], None]:
+        def run() -> None:
+            sync.run()
+            self._troubles.tell(name, sync.troubles)
+
+        return run
 
     def _finish(self) -> None:
         self._shared.note(self._connector, ())
@@ -271,6 +269,8 @@ class SourceConnector:
         self._shared.note(self._connector, topics.pairs)
         made = self._topic_sync.apply(topics.plan)
         self._troubles.tell("topics", self._topic_sync.troubles)
+        if self._topic_sync.is_without_configs and self._settings.sync_topic_configs_interval_s is not None:
+            self.thread.hasten(_SYNC_CONFIGS, _FIRST_SYNC_AFTER_S)
         if topics is not self._topics or made or self._append_time.is_due:
             target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S) if made else topics.target
             self._copy = copy_partitions(self._settings, topics.source, target, topics.pairs)
@@ -356,7 +356,7 @@ class SourceConnector:
             if error.retriable:
                 self.thread.hasten(_REPORT_OBSTACLES, _PROBLEM_RETRY_S)
             raise
-        news = [it for it in found if it.text not in topics.plan.warnings and it.kind not in _TOLD_BY_SYNC]
+        news = [it for it in found if it.kind not in _TOLD_BY_SYNC]
         for finding in news[:_OBSTACLES_MAX]:
             self._log.warning("%s", finding)
         if len(news) > _OBSTACLES_MAX:

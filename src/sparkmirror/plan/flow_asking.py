@@ -49,6 +49,7 @@ def survey_flow(
         named,
         () if chosen is None else chosen.matching_none(topics.source),
         topics.plan,
+        topics.untold,
         own=own,
         id_prefix=prefix,
     )

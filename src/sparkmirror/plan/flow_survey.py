@@ -50,6 +50,8 @@ class FlowSurvey:
     idle_patterns: Sequence[str] = ()
     """Patterns of `topics` that no topic matches."""
     topics: TopicPlan = field(default_factory=TopicPlan)
+    untold: Mapping[str, KafkaError] = field(default_factory=dict)
+    """Topics that the target lacks and whose configs can't be read."""
     configs: ConfigPlan = field(default_factory=ConfigPlan)
     smaller_limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """The largest batch of source and target, for topics whose target takes less and that no sync alters."""

@@ -22,6 +22,7 @@ from sparkmirror.plan.renamed_targets import renamed_text
 from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster, shared_topic, shared_topics
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause
+from sparkmirror.setup.config_troubles import refused_configs, remedy_of_refused, unknown_configs
 from sparkmirror.setup.refused_configs import created_without
 from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import throttled_creation
@@ -321,33 +322,16 @@ def _no_position(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _unknown_configs(survey: FlowSurvey) -> Iterator[Finding]:
-    topics: dict[str, list[str]] = {}
-    for topic, names in survey.configs.unknown.items():
-        for name in names:
-            topics.setdefault(name, []).append(topic)
-    for name, of in topics.items():
-        yield Finding(
-            UNKNOWN_CONFIG,
-            Severity.WARNS,
-            name,
-            f"{survey.target.alias} does not know this config: {some_of(of)} can't follow the source there",
-            f"upgrade {survey.target.alias}, or add {name} to config.properties.exclude",
-        )
+    for it in unknown_configs(survey.target.alias, survey.configs.unknown):
+        yield Finding(UNKNOWN_CONFIG, Severity.WARNS, it.what, it.reason, it.remedy)
 
 
 def _refused_configs(survey: FlowSurvey) -> Iterator[Finding]:
-    unaltered: dict[str, list[str]] = {}
-    for topic, configs in survey.unaltered.items():
-        for name in configs:
-            unaltered.setdefault(name, []).append(topic)
-    lines = list(created_without(survey.created_without))
-    lines += (
-        (name, f"{some_of(topics)} can't follow the source in {name}: {survey.unaltered[topics[0]][name]}")
-        for name, topics in sorted(unaltered.items())
-    )
-    for name, text in lines:
-        remedy = f"let {survey.target.alias} accept it, or add {name} to config.properties.exclude"
-        yield Finding(REFUSED_CONFIG, Severity.WARNS, name, text, remedy)
+    target = survey.target.alias
+    for name, text in created_without(survey.created_without):
+        yield Finding(REFUSED_CONFIG, Severity.WARNS, name, text, remedy_of_refused(target, name))
+    for it in refused_configs(target, survey.unaltered):
+        yield Finding(REFUSED_CONFIG, Severity.WARNS, it.what, it.reason, it.remedy)
 
 
 def _smaller_limits(survey: FlowSurvey) -> Iterator[Finding]:
@@ -379,9 +363,13 @@ def _acls(survey: FlowSurvey) -> Iterator[Finding]:
 
 def _warnings(survey: FlowSurvey, reported: Collection[str]) -> Iterator[Finding]:
     """The warnings of the parts that are not reported yet."""
-    parts = ((TOPIC, survey.topics), (ACLS, survey.acls), (ACCOUNTS, survey.accounts))
-    for kind, plan in parts:
-        for warning in plan.warnings:
+    parts: Sequence[tuple[str, Sequence[str]]] = (
+        (TOPIC, [*map(str, survey.untold.values())]),
+        (ACLS, survey.acls.warnings),
+        (ACCOUNTS, survey.accounts.warnings),
+    )
+    for kind, warnings in parts:
+        for warning in warnings:
             if warning not in reported:
                 yield Finding(kind, Severity.WARNS, kind, warning)
 

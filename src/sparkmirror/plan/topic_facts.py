@@ -11,7 +11,7 @@ from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
-from sparkmirror.domain.troubles import Subject, Trouble
+from sparkmirror.domain.troubles import Subject, Trouble, TroubleWord
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.periodic.flow_log import flow_log
@@ -73,11 +73,13 @@ class _Asking:
         blocking = [finding for finding in found if finding.severity is Severity.BLOCKS]
         others = [finding for finding in found if finding.severity is Severity.WARNS]
         reports, troubles = self._said()
+        about = ((Subject.TOPIC, topic), (Subject.CONFIG, remote))
+        differs = {it.what: it.reason for it in troubles if it.word is TroubleWord.DIFFERS}
         return replace(
             facts,
-            troubles=[it for it in troubles if it.cause.subject is Subject.TOPIC and it.what == topic],
+            troubles=[it for it in troubles if (it.cause.subject, it.what) in about],
             partitions=self._partitions(topic, remote, (here, there or 0), reports),
-            configs=self._configs(topic, remote) if there is not None else (),
+            configs=self._configs(topic, remote, differs) if there is not None else (),
             acls=self._acls(remote),
             obstacles=list(map(_line, blocking)),
             notes=[*map(_line, others), *self._notes],
@@ -159,7 +161,7 @@ class _Asking:
             reports = {source: report for (of, source), report in reader.poll().items() if of == name}
             return reports, reader.troubles_of(name)
 
-    def _configs(self, topic: str, remote: str) -> Sequence[ConfigDifference]:
+    def _configs(self, topic: str, remote: str, refused: Mapping[str, str]) -> Sequence[ConfigDifference]:
         try:
             here = self._admins.source.topic_configs([topic]).get(topic, ())
             there = self._admins.target.topic_configs([remote]).get(remote, ())
@@ -169,7 +171,8 @@ class _Asking:
         is_synced = self._settings.sync_topic_configs_interval_s is not None
         if not is_synced:
             self._notes.append("sync.topic.configs.enabled is false: configs are set once, at creation")
-        return list(config_differences(self._settings.config_filter, here, there, is_synced=is_synced))
+        kept = self._settings.config_filter
+        return list(config_differences(kept, here, there, is_synced=is_synced, refused=refused))
 
     def _acls(self, remote: str) -> Sequence[str]:
         if self._settings.sync_topic_acls_interval_s is None:

@@ -8,7 +8,8 @@ from typing import Final
 
 from sparkmirror.config.providers import user_names, user_passwords
 from sparkmirror.domain.accounts import QuotaChange, Quotas, ScramCredential, salted
-from sparkmirror.domain.errors import ConfigError, UnsupportedVersionError
+from sparkmirror.domain.errors import ConfigError, SparkmirrorError, UnsupportedVersionError
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.flow_admins import FlowAdmins
@@ -66,7 +67,9 @@ class AccountSync:
         self._settings = settings
         self._admins = admins
         self._log = log
-        self._problems = LogOnce(log)
+        self._warnings = LogOnce(log)
+        self.troubles: Sequence[Trouble] = ()
+        """The quotas and users that the target has not taken at the last time."""
 
     def run(self) -> None:
         """Raises KafkaError."""
@@ -80,14 +83,14 @@ class AccountSync:
 
     def apply(self, plan: AccountPlan) -> None:
         """Raises KafkaError when a request as a whole failed."""
-        problems = [*plan.warnings]
+        self._warnings.log(plan.warnings)
+        found = []
         for entity, error in self._admins.writes.alter_quotas(plan.quotas).items():
             if error is None:
                 self._log.info("quotas of %s follow the source again", entity)
             else:
-                problems.append(str(error))
-        problems += self._make_users(plan.users)
-        self._problems.log(problems)
+                found.append(_not_synced(f"quotas of {entity}", error))
+        self.troubles = [*found, *self._make_users(plan.users)]
 
     def _plan_quotas(self) -> tuple[tuple[QuotaChange, ...], tuple[str, ...]]:
         if not self._settings.sync_quotas:
@@ -107,14 +110,14 @@ class AccountSync:
         except (ConfigError, UnsupportedVersionError) as error:
             return (), (f"users are not synced: {error}",)
 
-    def _make_users(self, wanted: Sequence[ScramCredential]) -> Sequence[str]:
-        """Make the credentials; return the errors."""
+    def _make_users(self, wanted: Sequence[ScramCredential]) -> Sequence[Trouble]:
+        """Make the credentials; return what could not be made."""
         if not wanted or self._settings.sync_users is None:
             return ()
         try:
             passwords = user_passwords(self._settings.sync_users, os.environ)
         except ConfigError as error:
-            return (f"users are not synced: {error}",)
+            return (_not_synced("users", error),)
         credentials = [
             salted(credential, passwords[credential.user], secrets.token_bytes(_SALT_BYTES))
             for credential in wanted
@@ -124,4 +127,8 @@ class AccountSync:
         for one in credentials:
             if results.get(one.credential.user) is None:
                 self._log.info("created %s", one.credential)
-        return [str(error) for error in results.values() if error is not None]
+        return [_not_synced(f"user {user}", error) for user, error in results.items() if error is not None]
+
+
+def _not_synced(what: str, error: SparkmirrorError) -> Trouble:
+    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.ACCOUNT, what, error), what)

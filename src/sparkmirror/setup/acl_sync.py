@@ -7,6 +7,7 @@ from typing import Final
 from sparkmirror.domain.acls import AclBinding, Claim, ResourceType, SyncAcls
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.wire import error_codes
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
@@ -16,8 +17,7 @@ from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.storage.synced_acls import claim_record, read_claims
 
-_PROBLEMS_MAX: Final = 10
-"""The most problems that are logged; without a right, every one of thousands of ACLs is refused."""
+_LINES_MAX: Final = 10
 
 
 class AclSync:
@@ -28,7 +28,9 @@ class AclSync:
         self._admins = admins
         self._log = log
         self._logged_unavailable = False
-        self._problems = LogOnce(log, lines_max=_PROBLEMS_MAX, overflow="and %d more ACLs with problems")
+        self._warnings = LogOnce(log, lines_max=_LINES_MAX, overflow="and %d more ACLs with problems")
+        self.troubles: Sequence[Trouble] = ()
+        """The ACLs that the target has not made, or not removed, at the last time."""
 
     def run(self) -> None:
         """Raises KafkaError."""
@@ -52,6 +54,7 @@ class AclSync:
     def apply(self, plan: AclPlan) -> None:
         """Raises KafkaError when a request as a whole failed, or claims can't be stored."""
         if plan.unavailable is not None:
+            self.troubles = ()
             if not self._logged_unavailable:
                 self._logged_unavailable = True
                 reason = plan.unavailable
@@ -66,8 +69,12 @@ class AclSync:
             self._log.info("created %d ACLs", made)
         for binding in _done(deleted):
             self._log.info("removed ACL %s, which is gone from the source", binding)
-        refusals = [str(error) for error in [*created.values(), *deleted.values()] if error is not None]
-        self._problems.log([*plan.warnings, *refusals])
+        self._warnings.log(plan.warnings)
+        self.troubles = [
+            _not_synced(str(binding), error)
+            for binding, error in [*created.items(), *deleted.items()]
+            if error is not None
+        ]
 
     def _claims(self) -> Mapping[AclBinding, Claim] | None:
         if not self._settings.sync_acls_delete:
@@ -85,6 +92,10 @@ class AclSync:
         records = [claim_record(connector.name, binding, claim) for binding, claim in claims.items()]
         with closing(TopicWriter(connector.target_admin)) as writer:
             writer.write(StateTopic.ACLS.of(self._settings.flow.source), records)
+
+
+def _not_synced(binding: str, error: KafkaError) -> Trouble:
+    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.ACL, binding, error), binding)
 
 
 def _done(results: AclResults) -> Sequence[AclBinding]:

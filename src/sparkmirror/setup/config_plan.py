@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, ConfigEntry, ConfigSource
 from sparkmirror.policies.config_filter import ConfigChanges, ConfigPropertyFilter, config_changes
@@ -50,23 +51,18 @@ def plan_configs(config_filter: ConfigPropertyFilter, mirrored: Iterable[Mirrore
     return ConfigPlan(changes, unknown)
 
 
-def topics_by_unknown(plan: ConfigPlan) -> Mapping[str, tuple[str, ...]]:
-    """The topics of the target that lack each config which its version does not have; both sorted."""
-    topics: dict[str, list[str]] = {}
-    for topic in sorted(plan.unknown):
-        for name in plan.unknown[topic]:
-            topics.setdefault(name, []).append(topic)
-    return {name: tuple(topics[name]) for name in sorted(topics)}
-
-
 def config_differences(
     config_filter: ConfigPropertyFilter,
     source: Iterable[ConfigEntry],
     target: Iterable[ConfigEntry],
     *,
     is_synced: bool = True,
+    refused: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[ConfigDifference]:
-    """List differences by name, with what the next sync does; an equal but inherited value is one too."""
+    """List differences by name, with what the next sync does; an equal but inherited value is one too.
+
+    `refused` has the reasons for which the last sync could not alter configs.
+    """
     here = {entry.name: entry for entry in source}
     there = {entry.name: entry for entry in target}
     changes = config_changes(config_filter, here.values(), there.values())
@@ -75,16 +71,21 @@ def config_differences(
         source_entry, target_entry = here.get(name), there.get(name)
         values = _value(source_entry), _value(target_entry)
         if name in coming:
-            will = "sets" if coming[name].op is AlterConfigOpType.SET else "resets"
             yield ConfigDifference(
-                name,
-                *values,
-                f"the next sync {will} it" if is_synced else "left as it is: no sync is enabled",
+                name, *values, _coming(coming[name], refused.get(name), is_synced=is_synced)
             )
         elif values[0] != values[1]:
             yield ConfigDifference(
                 name, *values, _why_it_stays(config_filter, name, source_entry, target_entry)
             )
+
+
+def _coming(operation: AlterConfigOp, refused: str | None, *, is_synced: bool) -> str:
+    if not is_synced:
+        return "left as it is: no sync is enabled"
+    if refused is not None:
+        return f"the last sync could not alter it: {refused}"
+    return f"the next sync {'sets' if operation.op is AlterConfigOpType.SET else 'resets'} it"
 
 
 def _why_it_stays(

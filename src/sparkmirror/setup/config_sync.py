@@ -5,14 +5,15 @@ from typing import Final
 
 from sparkmirror.domain.errors import UnsupportedVersionError
 from sparkmirror.domain.topics import ConfigEntry
-from sparkmirror.periodic.flow_log import FlowLog, LogOnce
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.config_plan import (
     ConfigPlan,
     MirroredConfigs,
     plan_configs,
-    topics_by_unknown,
 )
+from sparkmirror.setup.config_troubles import not_synced, refused_configs, unknown_configs
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.refused_configs import alter_configs
 from sparkmirror.setup.topic_plan import replicated_topics
@@ -32,10 +33,9 @@ class ConfigSync:
         self._settings = settings
         self._admins = admins
         self._log = log
-        self._problems = LogOnce(log, lines_max=_LINES_MAX, overflow="similar problems of %d more topics")
-        self._unreadable: list[str] = []
-        self.incompatible: str | None = None
-        """Why no config can follow, in Java's words, where the brokers are too old. Safe in any thread."""
+        self._unreadable: list[Trouble] = []
+        self.troubles: Sequence[Trouble] = ()
+        """What could not follow the source at the last time."""
 
     def run(self) -> None:
         """Raises KafkaError."""
@@ -66,31 +66,26 @@ class ConfigSync:
         return {topic: sizes for topic, sizes in found.items() if sizes[0] > sizes[1]}
 
     def apply(self, plan: ConfigPlan) -> None:
-        """Apply it; each problem is logged once. Raises KafkaError when the request as a whole failed."""
-        problems = [*self._unreadable, *self._unknown(plan)]
+        """Apply it. Raises KafkaError when the request as a whole failed."""
+        target = self._settings.flow.target
+        found = [*self._unreadable, *unknown_configs(target, plan.unknown)]
         try:
             errors, refused = alter_configs(self._admins.writes.alter_configs, plan.changes)
         except UnsupportedVersionError as error:
-            problems.append(self._too_old(plan, error))
-        else:
-            self.incompatible = None
-            done = plan.changes.keys() - errors.keys() - refused.keys()
-            self._log_done([topic for topic in plan.changes if topic in done])
-            problems += map(str, errors.values())
-            problems += (
-                f"{name}: {error}" for configs in refused.values() for name, error in configs.items()
-            )
-        self._problems.log(sorted(problems))
+            self.troubles = [*found, self._too_old(error)]
+            return
+        done = plan.changes.keys() - errors.keys() - refused.keys()
+        self._log_done([topic for topic in plan.changes if topic in done])
+        found += (not_synced(topic, error) for topic, error in errors.items())
+        self.troubles = [*found, *refused_configs(target, refused)]
 
-    def _too_old(self, plan: ConfigPlan, error: UnsupportedVersionError) -> str:
+    def _too_old(self, error: UnsupportedVersionError) -> Trouble:
+        """The reason begins with Java's words."""
         target = self._settings.flow.target
-        self.incompatible = (
-            f"the target cluster '{target}' is not compatible with IncrementalAlterConfigs API"
-        )
-        return (
-            f"{self.incompatible} ({error}), so configs of {_named(sorted(plan.changes))} don't follow the "
-            f"source: upgrade {target} to Kafka 2.3 or newer, or set sync.topic.configs.enabled=false"
-        )
+        reason = f"the target cluster '{target}' is not compatible with IncrementalAlterConfigs API ({error})"
+        remedy = f"upgrade {target} to Kafka 2.3 or newer, or set sync.topic.configs.enabled=false"
+        cause = Cause(TroubleWord.NOT_SYNCED, Subject.ACTION, reason, remedy)
+        return Trouble(cause, "sync topic configs")
 
     def _described(
         self, pairs: Sequence[tuple[str, str]], names: Sequence[str] = ()
@@ -101,15 +96,11 @@ class ConfigSync:
             topics, remotes = [one for one, _ in some], [one for _, one in some]
             at_source, untold_at_source = self._admins.source.known_topic_configs(topics, names)
             at_target, untold_at_target = self._admins.target.known_topic_configs(remotes, names)
-            self._unreadable += map(str, (*untold_at_source.values(), *untold_at_target.values()))
+            untold = {**untold_at_target, **untold_at_source}
+            self._unreadable += (not_synced(topic, error) for topic, error in untold.items())
             for topic, remote in some:
                 if topic in at_source and remote in at_target:
                     yield MirroredConfigs(remote, at_source[topic], at_target[remote])
-
-    def _unknown(self, plan: ConfigPlan) -> Iterator[str]:
-        target = self._settings.flow.target
-        for name, topics in topics_by_unknown(plan).items():
-            yield f"{target} does not know the config {name}, so {_named(topics)} can't follow in it"
 
     def _log_done(self, topics: Sequence[str]) -> None:
         if len(topics) > _LINES_MAX:

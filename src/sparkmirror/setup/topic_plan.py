@@ -68,11 +68,10 @@ class TopicNote:
 
 @dataclass(frozen=True, slots=True)
 class TopicPlan:
-    """The changes to the target. `warnings` ask operators to act, `notes` inform them."""
+    """The changes to the target. `notes` inform operators."""
 
     creates: tuple[NewTopic, ...] = ()
     grows: tuple[GrowTopic, ...] = ()
-    warnings: tuple[str, ...] = ()
     notes: tuple[TopicNote, ...] = ()
     deletes: tuple[DeleteTopic, ...] = ()
     """Deletions, including those that are not due yet."""

@@ -3,7 +3,7 @@
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sparkmirror.domain.errors import KafkaError
@@ -48,6 +48,8 @@ class Topics:
     """The mirrored topics with their names on the target, and those that can't be mirrored."""
     listing: TopicListing = NO_TOPICS
     """The source's listing that all of this follows from: a later one may have topics beyond `selected`."""
+    untold: Mapping[str, KafkaError] = field(default_factory=dict)
+    """The topics that are not created since their configs can't be read."""
 
     @property
     def pairs(self) -> Pairs:
@@ -90,7 +92,6 @@ class TopicSync:
         self._creations = TopicCreations(admins.writes.create_topics, admins.checks.create_topics)
         self._planned: tuple[_Sight, Topics] | None = None
         self._applied: TopicPlan | None = None
-        self._untold: Mapping[str, KafkaError] = {}
         self._retry_at = _NEVER
         self._made: dict[str, int] = {}
         self._made_until = 0.0
@@ -98,6 +99,8 @@ class TopicSync:
         self._without = LogOnce(log)
         self._held = LogOnce(log)
         self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "similar problems of %d more topics")
+        self.is_without_configs = False
+        """Whether a topic of the last plan was created without configs that the target refuses."""
         self.troubles: Sequence[Trouble] = ()
         """The selected topics, or partitions of them, that have no place on the target by the last plan."""
 
@@ -132,6 +135,7 @@ class TopicSync:
         self._tell_made("grew", [topic for topic in made if topic in grown])
         self._held.log(() if plan.held is None else (f"no topic is deleted on the target: {plan.held}",))
         self.troubles = [*self._not_begun(), *refused(self._settings.flow, plan, results)]
+        self.is_without_configs = bool(without)
         self._without.log(text for _, text in created_without(without))
         self._notes.log(sorted(map(str, plan.notes)))
         self._applied = plan
@@ -140,7 +144,7 @@ class TopicSync:
             self._made_until = time.monotonic() + _SHOWN_AFTER_S
         if self._is_throttled:
             self._retry_at = time.monotonic() + _THROTTLED_RETRY_S
-        elif len(made) < len(changes) or self._untold:
+        elif len(made) < len(changes) or (self._planned is not None and self._planned[1].untold):
             self._retry_at = time.monotonic() + _RETRY_S
         else:
             self._retry_at = self._made_until if made else _NEVER
@@ -159,7 +163,7 @@ class TopicSync:
         if self._planned is None:
             return []
         topics = self._planned[1]
-        return [*blocked(topics.selected, topics.source), *untold(self._untold, topics.source)]
+        return [*blocked(topics.selected, topics.source), *untold(topics.untold, topics.source)]
 
     def awaits_more(self, now: float) -> bool:
         """Tell whether a copy job is to wait for more topics than the target lists.
@@ -190,11 +194,8 @@ class TopicSync:
         # Without its configs a topic is not made: they would not be found wanting until much later.
         makeable = [pair for pair in pairs if pair[0] not in secret] if secret else pairs
         plan = plan_topics(self._settings, source, target, makeable)
-        plan = replace(plan, warnings=(*plan.warnings, *map(str, secret.values())))
-        self._untold = secret
-        return Topics(
-            source, sight.target.counts, self._with_deletes(plan, sight.deletes), selected, sight.source
-        )
+        plan = self._with_deletes(plan, sight.deletes)
+        return Topics(source, sight.target.counts, plan, selected, sight.source, secret)
 
     def _with_made(self, target: Mapping[str, int]) -> Mapping[str, int]:
         """The target's topics as if it listed all that was made."""

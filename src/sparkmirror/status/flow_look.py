@@ -104,7 +104,7 @@ class FlowLook:
         if self.refreshes_topics:
             return []
         published = self.published_by(self.connector)
-        known = {it.what for it in published if it.word is not TroubleWord.SHARED}
+        known = {it.what for it in published if not it.is_remark}
         topics = sorted({it.topic for it in self.waiting} - known)
         return [Trouble(LEFT_OUT, topic) for topic in topics]
 

@@ -133,12 +133,11 @@ def _over(after: _Found, before: _Found) -> list[Trouble]:
 
 
 def _level(cause: Cause) -> int:
-    is_asked_for = cause.word is TroubleWord.SHARED
-    return logging.WARNING if cause.requires_action or is_asked_for else logging.INFO
+    return logging.WARNING if cause.requires_action or cause.is_remark else logging.INFO
 
 
 def _kind(cause: Cause) -> EventKind:
-    if cause.word is TroubleWord.SHARED:
+    if cause.is_remark:
         return EventKind.CONFIGURED
     return EventKind.FAILED if cause.requires_action else EventKind.RETRYING
 

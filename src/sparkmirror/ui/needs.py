@@ -64,7 +64,7 @@ def _needs_of_flow(flow: FlowView, silent: Sequence[ClusterLook], at: float) -> 
         more = counted(len(flow.topics), "topic") if flow.topics else ""
         yield Need("flow", "", flow.flow, flow.state, _link("flow", flow), more)
     lines = set()
-    for of in by_cause(it for it in flow.troubles if it.word is not TroubleWord.SHARED).values():
+    for of in by_cause(it for it in flow.troubles if not it.is_remark).values():
         lines.add(cause_line(of))
         yield _trouble_need(flow, of, at)
     yield from (
@@ -120,11 +120,7 @@ def _reason(topic: TopicView) -> str:
 
 def _ill(flow: FlowView) -> Sequence[TopicView]:
     """The topics that are not well, but for those of the flow's troubles."""
-    held_back = {
-        it.what
-        for it in flow.troubles
-        if it.cause.subject is Subject.TOPIC and it.word is not TroubleWord.SHARED
-    }
+    held_back = {it.what for it in flow.troubles if it.cause.subject is Subject.TOPIC and not it.is_remark}
     return flow.topics.worse_than(Word.CATCHING_UP, held_back)
 
 

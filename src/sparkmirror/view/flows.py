@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from sparkmirror.domain.ids import Flow, TopicPartition
-from sparkmirror.domain.troubles import Trouble
+from sparkmirror.domain.troubles import Trouble, trouble_lines
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import ClusterLook, EventsLook, GroupsLook, MigrationsLook, VerifyLook
 from sparkmirror.storage.events import Event
@@ -71,6 +71,11 @@ class FlowView:
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""
         return None if moment is None else max(0.0, self.now - moment)
+
+    @property
+    def remarks(self) -> Sequence[str]:
+        """Lines of what operators should know while nothing is ill."""
+        return trouble_lines(it for it in self.troubles if it.is_remark)
 
     def events_matching(self, part: str) -> Sequence[Event]:
         """Return the events whose text has that part, newest first; none before they were read."""

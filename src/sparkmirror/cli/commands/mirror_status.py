@@ -13,7 +13,7 @@ from sparkmirror.cli.mirrors import FlowAnswer, mirror_of
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.incidents import AT_LEAST_ONCE, IncidentKind
 from sparkmirror.domain.quantities import as_ago, counted
-from sparkmirror.domain.troubles import TroubleWord
+from sparkmirror.domain.troubles import REMARKS
 from sparkmirror.migrate.steps import some_of
 from sparkmirror.storage.promotions import promotions_json
 from sparkmirror.view.values import PartitionView
@@ -131,9 +131,9 @@ def _notes(flow: FlowAnswer) -> Iterator[str]:
     if len(failing) > _SHOWN_MAX:
         yield f"  and {len(failing) - _SHOWN_MAX:,} more errors; -o json has all"
     for it in flow.troubles:
-        if it["word"] == TroubleWord.SHARED:
+        if it["word"] in REMARKS:
             more = f" and {it['count'] - 1:,} more" if it["count"] > 1 else ""
-            yield f"  {it['names'][0]}{more} shared: {it['reason']}; {it['remedy']}"
+            yield f"  {it['names'][0]}{more} {it['word']}: {it['reason']}; {it['remedy']}"
     unfenced = _unfenced(flow)
     if unfenced:
         known = (it.notice for it in unfenced if it.notice is not None and AT_LEAST_ONCE in it.notice)
