@@ -20,6 +20,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.storage.progress import PartitionState
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
 from tests.support.memory_herder import MemoryHerder
@@ -199,6 +200,25 @@ def test_a_stream_continues_with_a_new_leader() -> None:
         herder.leader_url = second
         assert "1 topic, 1 partition" in next(text for name, text in stream if name == "")
         stream.close()
+
+
+def test_a_leader_s_health_names_flows_that_are_not_well() -> None:
+    """Status and code are those of the process, as in Java."""
+    fine = source(look())
+    failed = source(look("payments", 1, {"state": PartitionState.FAILED, "error": "too large", "lag": 4}))
+    ready = MemoryHerder().health().message
+
+    def health(view: CurrentView) -> tuple[int, str, str]:
+        with serving(MemoryHerder(), view=view) as url:
+            answer = get(url, "/health")
+            return answer.status, answer.json()["status"], answer.json()["message"]
+
+    def view(seen: ConnectorLook) -> CurrentView:
+        return CurrentView(lambda: Node("leader", "1.0"), lambda: [seen])
+
+    assert health(view(fine)) == (200, "healthy", ready)
+    assert health(view(failed)) == (200, "healthy", f"{ready}\na->b: action required: too large")
+    assert health(of_follower("http://leader")) == (200, "healthy", ready)
 
 
 # a process without a REST API

@@ -1,7 +1,7 @@
 """Answers `GET /mirror`, the view as JSON by the parameters of the URL, and `GET /health` of a mirror."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 
 from starlette.responses import Response
@@ -25,8 +25,7 @@ def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response
 
 def health_response(view: MirrorView) -> Response:
     """Answer as a Connect worker does (KIP-1017), by what the flows do: 200, 503 or 500, and their words."""
-    worst = severity(view.state.word)
-    if worst > severity(Word.RETRYING) or not view.flows:
+    if _is_well(view.state.word) or not view.flows:
         status, code = "healthy", HTTPStatus.OK
     elif view.state.word is Word.STARTING:
         status, code = "starting", HTTPStatus.SERVICE_UNAVAILABLE
@@ -34,6 +33,15 @@ def health_response(view: MirrorView) -> Response:
         status, code = "unhealthy", HTTPStatus.INTERNAL_SERVER_ERROR
     content = {"status": status, "message": "\n".join(view.words) or "No flow runs."}
     return Response(json.dumps(content), code, media_type="application/json")
+
+
+def ill_flows(view: MirrorView) -> Sequence[str]:
+    """Return a line for each flow that is not well."""
+    return [text for it, text in zip(view.flows, view.words, strict=True) if not _is_well(it.state.word)]
+
+
+def _is_well(word: Word) -> bool:
+    return severity(word) > severity(Word.RETRYING)
 
 
 def asked_of(parameters: Mapping[str, str]) -> Asked:

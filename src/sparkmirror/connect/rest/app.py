@@ -77,7 +77,7 @@ def routes(
     main = [
         *ConnectorsResource(node.herder, calls, settings.topic_tracking).routes(),
         *PluginsResource(node.herder, calls).routes(),
-        *WorkerInfoResource(node.herder, node.metrics, calls).routes(),
+        *WorkerInfoResource(node.herder, node.metrics, node.view, calls).routes(),
         *([] if node.view is None else _view_routes(node, node.view, calls, actions)),
     ]
     return main, LoggersResource(node.herder, node.log_levels, calls).routes()

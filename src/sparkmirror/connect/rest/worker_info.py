@@ -8,7 +8,8 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache, partial
 from http import HTTPStatus
 from importlib.resources import files
@@ -25,7 +26,11 @@ from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.forwarding import HerderCalls
 from sparkmirror.connect.rest.responses import json_response
 from sparkmirror.connect.validation import KAFKA_VERSION
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.compression import gzipped, takes_gzip
+from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.ui.mirror_response import ill_flows
+from sparkmirror.ui.routes import run_here
 
 Metrics = Callable[[], tuple[str, bytes]]
 """Returns content type and body of `/metrics`."""
@@ -35,9 +40,12 @@ _COMMIT: Final = f"sparkmirror-{__version__}"
 
 
 class WorkerInfoResource:
-    def __init__(self, herder: Herder, metrics: Metrics | None, calls: HerderCalls) -> None:
+    def __init__(
+        self, herder: Herder, metrics: Metrics | None, view: CurrentView | None, calls: HerderCalls
+    ) -> None:
         self._herder = herder
         self._metrics = metrics
+        self._view = view
         self._calls = calls
 
     def routes(self) -> list[Route]:
@@ -56,7 +64,11 @@ class WorkerInfoResource:
             {"version": KAFKA_VERSION, "commit": _COMMIT, "kafka_cluster_id": self._herder.kafka_cluster_id()}
         )
 
-    async def _health(self, _request: Request) -> Response:
+    async def _health(self, request: Request) -> Response:
+        return await run_here(request, self._health_now)
+
+    def _health_now(self) -> Response:
+        """Answer as Java's worker does; the leader's message names the flows that are not well, too."""
         health = self._herder.health()
         if not health.started:
             state, status = "starting", HTTPStatus.SERVICE_UNAVAILABLE
@@ -64,7 +76,13 @@ class WorkerInfoResource:
             state, status = "unhealthy", HTTPStatus.INTERNAL_SERVER_ERROR
         else:
             state, status = "healthy", HTTPStatus.OK
-        return json_response({"status": state, "message": health.message}, status)
+        message = "\n".join([health.message, *self._ill_flows()])
+        return json_response({"status": state, "message": message}, status)
+
+    def _ill_flows(self) -> Sequence[str]:
+        with suppress(SparkmirrorError):  # another node has the view
+            return [] if self._view is None else ill_flows(self._view.get())
+        return []
 
     async def _metrics_page(self, request: Request) -> Response:
         assert self._metrics is not None
