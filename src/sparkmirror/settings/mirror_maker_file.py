@@ -2,19 +2,26 @@
 
 import logging
 import os
-from collections.abc import Collection, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR, HEARTBEAT_CONNECTOR, SOURCE_CONNECTOR
 from sparkmirror.config.conversion import forms
 from sparkmirror.config.conversion.model import Remarks
+from sparkmirror.config.file_kinds import is_connector, is_worker
 from sparkmirror.config.metrics_options import MetricsOptions
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.java.find_java import find_java
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
+from sparkmirror.settings.parsing import (
+    mirror_checkpoint_settings,
+    mirror_heartbeat_settings,
+    mirror_source_settings,
+)
 from sparkmirror.settings.rings import RingFlow, check_rings
 
 _log = logging.getLogger(__name__)
@@ -51,6 +58,57 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
         _check_rings(config, flows)
         spark = dict(config.spark_properties())
         return MirrorMakerFile(flows, spark, config)
+
+
+def check_file(file: forms.File) -> None:
+    """Finds the errors that `run`, or a worker, would find in a file that can be converted.
+
+    What placeholders stand for is not known here. Raises ConfigError naming the file.
+    """
+    match forms.form_of(file):
+        case forms.Form.JSON:
+            _check_connectors(file)
+        case forms.Form.STRIMZI:
+            _check_mirror_maker(file)
+        case forms.Form.PROPERTIES:
+            properties = forms.properties_of(file)
+            if is_connector(properties):
+                _check_connectors(file)
+            elif not is_worker(properties):
+                _check_mirror_maker(file)
+
+
+def _check_mirror_maker(file: forms.File) -> None:
+    properties = forms.mirror_maker_properties_of(file, Remarks())
+    with _but_for_placeholders(properties, file.name):
+        config = MirrorMakerConfig(properties, resolves=False)
+        _check_rings(config, [configured_flow(flow) for flow in config.flows()])
+
+
+def _check_connectors(file: forms.File) -> None:
+    for connector in forms.connectors_in(file):
+        settings = Properties({"name": connector.name or file.name}) | connector.settings
+        parse = _PARSERS.get(settings.get("connector.class", ""))
+        if parse is not None:
+            with _but_for_placeholders(settings, file.name):
+                parse(settings)
+
+
+_PARSERS: Final[Mapping[str, Callable[[Properties], object]]] = {
+    SOURCE_CONNECTOR: mirror_source_settings,
+    CHECKPOINT_CONNECTOR: mirror_checkpoint_settings,
+    HEARTBEAT_CONNECTOR: mirror_heartbeat_settings,
+}
+
+
+@contextmanager
+def _but_for_placeholders(properties: Properties, file: str) -> Iterator[None]:
+    try:
+        with forms.naming(file):
+            yield
+    except ConfigError as error:
+        if "${" not in properties.get(error.key, ""):
+            raise
 
 
 def _check_rings(config: MirrorMakerConfig, flows: Sequence[ConfiguredFlow]) -> None:

@@ -263,6 +263,21 @@ REFUSED: Final = {
     "ring.yaml": (
         "spec.mirrors[0].targetCluster: is not A, which spec.connectCluster says is the target of all mirrors"
     ),
+    "alias-with-separator.properties": (
+        "Invalid value dc.east for configuration source.cluster.alias: 'dc.east' can't be told"
+    ),
+    "login-of-a-new-kind.properties": (
+        "Invalid value SCRAM-SHA-1 for configuration B.sasl.mechanism (line 7): is not supported. These are: "
+    ),
+    "acknowledgements.properties": (
+        "Invalid value 2 for configuration B.producer.acks (line 6): String must be one of: all, -1, 0, 1"
+    ),
+    "address-without-port.properties": (
+        "Invalid value b for configuration B.bootstrap.servers (line 3): Invalid url in bootstrap.servers: b"
+    ),
+    "policy-of-their-own.properties": (
+        "Invalid value com.example.CompanyPolicy for configuration replication.policy.class (line 6): "
+    ),
     "connector.yaml": "holds a KafkaConnector, and the kind that is read is KafkaMirrorMaker2: ",
     "mirror-maker-1.yaml": "holds a KafkaMirrorMaker, MirrorMaker 1, which was removed: write a ",
     "deployment.yaml": "holds no resource with kind: KafkaMirrorMaker2 and its spec: it holds Deployment",
@@ -280,6 +295,7 @@ CONNECTORS: Final = {
             "blacklist.json",
             "producer.json",
             "class-with-a-blank.json",
+            "filter-of-their-own.json",
         ),
         "holds a connector as JSON, not an mm2.properties: put it on a worker",
     ),
@@ -301,6 +317,7 @@ REFUSED_ON_A_WORKER: Final = {
     "not-a-number.json": "is no JSON: NaN is no value of JSON",
     "null.json": "topics.exclude: Null value can not be supplied as the configuration value",
     "blacklist.json": "topics.blacklist: is called topics.exclude since Kafka 2.7",
+    "filter-of-their-own.json": "com.example.CompanyFilter",
     "class-with-a-blank.json": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
 }
 WORKER_ONLY: Final = {"worker.properties"}
@@ -490,6 +507,60 @@ def test_a_resource_of_a_vendor_is_that_of_strimzi(caplog: pytest.LogCaptureFixt
         flow = read_mirror_maker_file(FILES / "resource-of-a-vendor.yaml").flows[0]
     assert flow.flow == read_mirror_maker_file(FILES / "resource.yaml").flows[0].flow
     assert "apiVersion eventstreams.ibm.com/v1beta2 is read as kafka.strimzi.io/v1beta2" in caplog.text
+
+
+PROVIDERS: Final = """\
+apiVersion: kafka.strimzi.io/v1beta2
+kind: KafkaMirrorMaker2
+spec:
+  connectCluster: B
+  clusters:
+    - alias: A
+      bootstrapServers: a:9092
+      authentication:
+        type: custom
+        sasl: true
+        config:
+          sasl.mechanism: PLAIN
+          sasl.jaas.config: >-
+            org.apache.kafka.common.security.plain.PlainLoginModule required
+            username="mm2" password="${strimzifile:/opt/kafka/external/login.properties:password}";
+    - alias: B
+      bootstrapServers: b:9092
+      authentication:
+        type: custom
+        sasl: true
+        config:
+          sasl.mechanism: PLAIN
+          sasl.jaas.config: >-
+            org.apache.kafka.common.security.plain.PlainLoginModule required
+            username="mm2" password="${strimzidir:/opt/kafka/external:password}";
+      config:
+        config.providers: env
+        config.providers.env.class: org.apache.kafka.common.config.provider.EnvVarConfigProvider
+  mirrors:
+    - sourceCluster: A
+      targetCluster: B
+      sourceConnector:
+        tasksMax: ${strimzienv:MIRROR_TASKS}
+      topicsPattern: orders.*
+"""
+
+
+def test_the_operator_s_own_config_providers_are_declared_as_it_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Strimzi declares them for each resource, beside those that it names itself."""
+    (tmp_path / "login.properties").write_text("password=hush\n")
+    (tmp_path / "password").write_text("quiet")
+    monkeypatch.setenv("MIRROR_TASKS", "7")
+    resource = tmp_path / "mirror.yaml"
+    resource.write_text(PROVIDERS.replace("/opt/kafka/external", str(tmp_path)))
+    (flow, *_) = read_mirror_maker_file(resource).flows
+    assert flow.source is not None
+    assert flow.source.settings.tasks_max == 7
+    logins = [flow.source.source_admin.sasl, flow.source.target_admin.sasl]
+    assert [login and login.current().password for login in logins] == ["hush", "quiet"]
 
 
 def test_a_source_connector_is_meant() -> None:

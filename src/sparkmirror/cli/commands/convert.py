@@ -13,6 +13,7 @@ from sparkmirror.config.conversion.forms import File, Form
 from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.conversion.strimzi_clusters import MOUNTED_SECRETS
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.settings.mirror_maker_file import check_file
 
 _READABLE_BY_OWNER: Final = 0o600
 """Configurations may hold passwords."""
@@ -73,6 +74,8 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         given = [forms.read_file(file) for file in arguments.files]
         mirrors = forms.read(given, remarks, arguments.secrets)
+        for file in given:
+            check_file(file)
         files = forms.written(mirrors, form, remarks)
         _write(files, form, arguments)
     except (SparkmirrorError, OSError) as error:

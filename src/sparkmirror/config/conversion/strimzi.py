@@ -11,7 +11,6 @@ from typing import Final, NamedTuple
 from sparkmirror.config.client_options import SHARED_NAMES
 from sparkmirror.config.conversion.model import (
     CLIENTS,
-    PROVIDERS,
     Kind,
     MirroredFlow,
     Mirrors,
@@ -20,8 +19,7 @@ from sparkmirror.config.conversion.model import (
 )
 from sparkmirror.config.conversion.strimzi_clusters import (
     ClusterReader,
-    refers_to_secrets,
-    secret_providers,
+    operator_providers,
 )
 from sparkmirror.config.conversion.yaml_section import Section, documents
 from sparkmirror.config.file_findings import connector_findings
@@ -152,8 +150,6 @@ class _Resource:
         config = config.where(
             lambda key: key not in SHARED_NAMES and not key.startswith((*_FORBIDDEN, "consumer.", "admin."))
         )
-        if refers_to_secrets(target.clients):
-            config |= Properties(secret_providers(config.get(PROVIDERS)))
         return config | Properties(fields)
 
     def _flow(
@@ -165,21 +161,23 @@ class _Resource:
             where = "spec.target" if "target" in self._spec else "spec.connectCluster"
             reason = f"is not {target.alias}, which {where} says is the target of all mirrors of a resource"
             raise ConfigError(f"{mirror.path}.targetCluster", named, reason)
-        if refers_to_secrets(source.clients) and not refers_to_secrets(target.clients):
-            worker |= Properties(secret_providers(worker.get(PROVIDERS)))
         for key in source.section.settings("config"):
             if key not in SHARED_NAMES:
                 self._remarks.note(f"nothing reads {source.section.path}.config.{key}")
         flow = Flow(source.alias, target.alias)
         common = source.clients.below("source.cluster.") | target.clients.below("target.cluster.")
         common |= worker.under("producer.").below("producer.override.")
-        own = worker.where(lambda key: not key.startswith(tuple(f"{client}." for client in CLIENTS)))
+        stated = {kind: self._connector(mirror, field) for field, kind in _CONNECTORS.items()}
+        values = [value for each in (common, *stated.values()) if each is not None for value in each.values()]
+        own = operator_providers(worker, values).where(
+            lambda key: not key.startswith(tuple(f"{client}." for client in CLIENTS))
+        )
         patterns = _patterns(mirror)
-        connectors = {}
-        for field, kind in _CONNECTORS.items():
-            stated = self._connector(mirror, field)
-            if stated is not None:
-                connectors[kind] = connector(kind, common | stated | patterns, own)
+        connectors = {
+            kind: connector(kind, common | each | patterns, own)
+            for kind, each in stated.items()
+            if each is not None
+        }
         return MirroredFlow(flow, connectors, own, f"{flow}.{Kind.SOURCE.simple_name}")
 
     def _source(self, mirror: Section, clusters: Mapping[Alias, _Cluster]) -> _Cluster:

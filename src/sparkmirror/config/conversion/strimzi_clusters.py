@@ -4,8 +4,7 @@ Secrets of Kubernetes are referred to, never read: `${strimzisecrets:FOLDER/SECR
 are mounted, a folder for each, and `strimzisecrets` is Kafka's own DirectoryConfigProvider.
 """
 
-import re
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final
 
 from sparkmirror.config.client_options import SHARED_NAMES
@@ -19,27 +18,30 @@ MOUNTED_SECRETS: Final = "/mnt/secrets"
 SECRETS: Final = "strimzisecrets"
 """The operator's name for its own provider of secrets, so that no user has another of that name."""
 
-DIRECTORY_PROVIDER: Final = "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+_PROVIDERS: Final = {
+    "strimzienv": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
+    "strimzifile": "org.apache.kafka.common.config.provider.FileConfigProvider",
+    "strimzidir": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+    SECRETS: "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
+}
+"""What the operator declares for each resource; it reads secrets by a class of its own."""
 
 _LOGIN: Final = {
     "plain": ("PLAIN", "org.apache.kafka.common.security.plain.PlainLoginModule"),
     "scram-sha-256": ("SCRAM-SHA-256", "org.apache.kafka.common.security.scram.ScramLoginModule"),
     "scram-sha-512": ("SCRAM-SHA-512", "org.apache.kafka.common.security.scram.ScramLoginModule"),
 }
-_REFERENCE: Final = re.compile(rf"\$\{{{SECRETS}:([^:}}]*):([^:}}]*)\}}")
 
 
-def secret_providers(names: str | None) -> dict[str, str]:
-    """`config.providers` with the one for secrets added to the user's own."""
-    own = [name.strip() for name in (names or "").split(",") if name.strip()]
-    return {
-        PROVIDERS: ",".join([*own, SECRETS]),
-        f"{PROVIDERS}.{SECRETS}.class": DIRECTORY_PROVIDER,
-    }
-
-
-def refers_to_secrets(properties: Mapping[str, str]) -> bool:
-    return any(_REFERENCE.search(value) for value in properties.values())
+def operator_providers(config: Properties, values: Iterable[str]) -> Properties:
+    """Return the worker's settings with those of the operator's config providers that values refer to."""
+    texts = [*config.values(), *values]
+    used = [name for name in _PROVIDERS if any(f"${{{name}:" in text for text in texts)]
+    own = [name.strip() for name in config.get(PROVIDERS, "").split(",") if name.strip()]
+    if not used:
+        return config
+    classes = {f"{PROVIDERS}.{name}.class": _PROVIDERS[name] for name in used}
+    return config | Properties({PROVIDERS: ",".join([*own, *used]), **classes})
 
 
 class ClusterReader:
