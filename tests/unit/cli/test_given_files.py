@@ -50,9 +50,8 @@ ACCEPTED: Final = {
     "blacklist-beside-another.properties": Accepted(
         (
             (
-                "topics.blacklist (line 6): has no effect beside A->B.topics.exclude, which has "
-                "another value, in no "
-                "version of Java: delete it"
+                "topics.blacklist (line 6): no version of Java reads this, since A->B.topics.exclude is set "
+                "to another value: delete it"
             ),
         )
     ),
@@ -65,9 +64,9 @@ ACCEPTED: Final = {
     "blank-behind-enabled.properties": Accepted(
         (
             (
-                "A->B.enabled (line 4): the value ends in a blank: in Java too the flow runs only "
-                "for its heartbeats, "
-                "and then mirrors, since the connector reads true: delete the blank"
+                "A->B.enabled (line 4): the value ends in a blank, which makes it false where flows "
+                "are chosen and true in the connector: the flow mirrors although it looks disabled, "
+                "as in Java: delete the blank"
             ),
         )
     ),
