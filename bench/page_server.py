@@ -11,7 +11,7 @@ from typing import Final
 
 from bench.view import ASSIGNED_TASKS, FLOW, groups_look, report, sources_of
 from sparkmirror.clusters.ports import HOST, ReservedPort
-from sparkmirror.connect.rest.app import ConnectApp, mirror_app
+from sparkmirror.connect.rest.mirror_app import ConnectApp, mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.ids import ConnectorName

@@ -19,7 +19,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route
 
 from sparkmirror.clusters.ports import HOST, ReservedPort
-from sparkmirror.connect.rest.app import ConnectApp, mirror_app
+from sparkmirror.connect.rest.mirror_app import ConnectApp, mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.metrics.looks import ConnectorLook

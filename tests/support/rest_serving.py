@@ -10,9 +10,9 @@ from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, connect_app
 from sparkmirror.connect.rest.connections import Limits
 from sparkmirror.connect.rest.forwarding import LEADER_FOUND_S
+from sparkmirror.connect.rest.responses import Metrics
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.connect.rest.server import RestServer
-from sparkmirror.connect.rest.worker_info import Metrics
 from sparkmirror.ui.current_view import CurrentView
 from tests.support.logger_levels import levels_restored
 from tests.support.memory_herder import MemoryHerder

@@ -1,7 +1,7 @@
 """Prints the part of requirements.lock that a user installs, without the tools of the tests.
 
 `python -m tests.support.runtime_requirements [extra…]`, where the lock is installed; `make sbom` and
-`make audit` take it. The extra is `aws` by default.
+`make audit` take it. The extras are `spark` and `aws` by default.
 """
 
 import re
@@ -52,4 +52,4 @@ def _name_of(entry: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.stdout.write(locked(needed("sparkmirror", sys.argv[1:] or ["aws"])))
+    sys.stdout.write(locked(needed("sparkmirror", sys.argv[1:] or ["spark", "aws"])))

@@ -12,10 +12,10 @@ from sparkmirror.cli.command_list import COMMANDS, MODULES, overview, suggestion
 from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE, exit_codes, paragraph
 from sparkmirror.cli.help_format import HelpFormatter, filled, help_width
 from sparkmirror.cli.logging import configure_logging
-from sparkmirror.domain.errors import ConfigError, JavaMissingError, KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import ConfigError, KafkaError, NotInstalledError, SparkmirrorError
 from sparkmirror.domain.printable import printable
 
-_CANNOT_BEGIN: Final = (ConfigError, JavaMissingError, KafkaError)
+_CANNOT_BEGIN: Final = (ConfigError, NotInstalledError, KafkaError)
 _ALL_COMMANDS: Final = "completion"
 """The command whose module needs the parsers of all."""
 

@@ -24,7 +24,7 @@ _FINE_WORDS: Final = (
 OF_EVERY_COMMAND: Final[Mapping[int, str]] = {
     0: "done",
     1: "failed; the error says why",
-    2: "wrong usage, an unusable file, a cluster that can't be read, or no Java",
+    2: "wrong usage, an unusable file, a cluster that can't be read, or no Java or Spark",
     INTERRUPTED: "interrupted by Ctrl-C",
 }
 """Unless a command has its own meaning of a code."""
@@ -43,7 +43,7 @@ _CONNECT: Final = {
 _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
     "run": {
         0: "stopped in order",
-        2: "bad file or settings, no Java, or another mirror holds the group of a flow",
+        2: "bad file or settings, no Java or Spark, or another mirror holds the group of a flow",
         3: "could not start",
         255: "wrong usage, as connect-mirror-maker.sh",
     },
@@ -91,13 +91,13 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
     "worker": {
         0: "stopped in order",
         1: "the node failed",
-        2: "bad file or settings, wrong usage, or no Java",
+        2: "bad file or settings, wrong usage, or no Java or Spark",
     },
     "connectors": _CONNECT,
     "deploy": _CONNECT,
     "redeploy": _CONNECT,
     "undeploy": _CONNECT,
-    "demo": {0: "both clusters have the same records", 1: "they differ, or it failed", 2: "no Java"},
+    "demo": {0: "both clusters have the same records", 1: "they differ, or it failed", 2: "no Java or Spark"},
     "clusters": {
         0: "done; status: every broker is up",
         1: "failed; status: a broker is down",

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple, Protocol
 from starlette.types import ASGIApp
 
 from sparkmirror import __version__
-from sparkmirror.connect.rest.app import ConnectApp, metrics_app, mirror_app
+from sparkmirror.connect.rest.mirror_app import ConnectApp, metrics_app, mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError

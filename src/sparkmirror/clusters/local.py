@@ -60,7 +60,7 @@ class LocalCluster:
         """Start brokers that end with this process, and wait until all respond.
 
         A cluster that existed in the directory keeps its data, and its addresses if they are free.
-        Raises ClusterStartError with its cause, JarsError, JavaMissingError.
+        Raises ClusterStartError with its cause, JarsError, NotInstalledError.
         """
         return start_clusters([(spec, directory)], on_progress)[0]
 

@@ -8,7 +8,7 @@ SparkmirrorError
 ├── MalformedRecordError     a key or value that is none of MM2's
 ├── ClusterStartError        a local broker did not start
 ├── JarsError                Kafka's jars can't be fetched or are not the recorded ones
-├── JavaMissingError         no usable Java 17+ on this machine
+├── NotInstalledError        no usable Java 17+, or no PySpark, where it is needed
 ├── PluginError              a plug-in raised, or returned an invalid value
 ├── SupersededError          another process copies the flow now
 ├── SameClusterError         source and target of a flow are one cluster
@@ -102,8 +102,8 @@ class JarsError(SparkmirrorError):
     """Kafka's jars could not be fetched, or are not those whose sums were recorded."""
 
 
-class JavaMissingError(SparkmirrorError):
-    """No Java 17 or newer was found; the message holds the command that installs one."""
+class NotInstalledError(SparkmirrorError):
+    """This machine lacks Java or a Python package; the message holds the command that installs it."""
 
 
 class PluginError(SparkmirrorError):

@@ -1,5 +1,6 @@
-"""Says how extras of this package are installed: from where it came, not by a name that others may take."""
+"""Says how extras of this package are installed."""
 
 
 def how_to_install(extra: str) -> str:
-    return f"pip install '.[{extra}]' in the folder that sparkmirror was installed from"
+    """Return the command for an environment that has this package: there pip looks up no such name."""
+    return f"pip install 'sparkmirror[{extra}]'"

@@ -10,10 +10,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import Final
 
-from sparkmirror.domain.errors import JavaMissingError
+from sparkmirror.domain.errors import NotInstalledError
 
 OLDEST_VERSION = 17
+MODULES: Final = (
+    "java.desktop",
+    "java.management",
+    "java.naming",
+    "java.sql",
+    "jdk.incubator.vector",
+    "jdk.security.auth",
+    "jdk.unsupported",
+)
+"""The modules without which Spark's JVM ends at its start: a runtime made by jlink may lack some."""
+_MODULES_LINE: Final = re.compile(r'^MODULES="(.*)"$', re.MULTILINE)
 _VERSION = re.compile(r'version "(\d+)(?:\.(\d+))?')
 _VERSION_TIMEOUT_S = 60
 _ADOPTIUM = "install Java 21 (Temurin) from Adoptium"
@@ -55,16 +67,19 @@ class Host:
 def find_java(environ: Mapping[str, str] = os.environ, host: Host | None = None) -> Java:
     """The first Java 17+ of JAVA_HOME and PATH.
 
-    Raises JavaMissingError, whose one line holds the platform's install command.
+    Raises NotInstalledError, whose one line holds the platform's install command.
     """
     found = []
     for executable in _candidates(environ):
         version = _version_of(executable)
-        if isinstance(version, int) and version >= OLDEST_VERSION:
+        lacking = _missing_modules(executable)
+        if isinstance(version, int) and version >= OLDEST_VERSION and not lacking:
             return Java(executable, version)
-        found.append(f"{executable} " + (f"is Java {version}" if isinstance(version, int) else version))
+        what = f"is Java {version}" if isinstance(version, int) else version
+        without = f" without the modules {', '.join(lacking)}" if lacking else ""
+        found.append(f"{executable} {what}{without}")
     what = "; ".join(found) or "No Java was found in JAVA_HOME and PATH"
-    raise JavaMissingError(
+    raise NotInstalledError(
         f"{what}. sparkmirror needs Java {OLDEST_VERSION} or newer: {install_command(host or Host.current())}"
     )
 
@@ -104,6 +119,16 @@ def _version_of(executable: str) -> int | str:
         return f"does not run ({error.strerror})"
     except subprocess.TimeoutExpired:
         return f"does not print its version within {_VERSION_TIMEOUT_S} s"
+
+
+def _missing_modules(executable: str) -> list[str]:
+    """Read the list of modules in the runtime's `release` file; one without a list has them all."""
+    try:
+        release = Path(executable).resolve().parents[1].joinpath("release").read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return []
+    listed = _MODULES_LINE.search(release)
+    return [] if listed is None else [name for name in MODULES if name not in listed[1].split()]
 
 
 @lru_cache

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
-from sparkmirror.domain.errors import JarsError
+from sparkmirror.domain.errors import JarsError, NotInstalledError
+from sparkmirror.domain.extras import how_to_install
 from sparkmirror.java.find_java import Java
 
 # Without these the JVM waits for a silent server for ever.
@@ -38,7 +39,9 @@ class Ivy:
     def of_pyspark(cls, java: Java, environ: Mapping[str, str] = os.environ) -> "Ivy":
         """The Ivy that PySpark brings, with the settings file that SPARKMIRROR_IVY_SETTINGS names, if any."""
         spec = importlib.util.find_spec("pyspark")
-        home = Path(spec.origin).parent if spec and spec.origin else Path()
+        if spec is None or not spec.origin:
+            raise NotInstalledError(f"Kafka's jars are fetched by PySpark's Ivy: {how_to_install('spark')}")
+        home = Path(spec.origin).parent
         jar = next(home.glob("jars/ivy-*.jar"), None)
         if jar is None:
             raise JarsError(f"PySpark's Ivy is missing: no ivy-*.jar in {home / 'jars'}. Reinstall pyspark.")

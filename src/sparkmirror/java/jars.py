@@ -70,7 +70,7 @@ def ensure_jars(
 ) -> Path:
     """The folder that holds the set, fetched first if need be (`java -cp 'FOLDER/*'`).
 
-    Raises JarsError when it can't be fetched or is not what was recorded, JavaMissingError without a Java.
+    Raises JarsError when it can't be fetched or is not what was recorded, NotInstalledError without a Java.
     """
     home = (cache or cache_folder()) / "jars"
     folder = home / jar_set.name

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from sparkmirror.domain.errors import JavaMissingError
+from sparkmirror.domain.errors import NotInstalledError
 from sparkmirror.java.find_java import find_java
 
 _TIMEOUT_S: Final = 30.0
@@ -77,7 +77,7 @@ def _alias_of_key(location: str, passwords: Mapping[str, str]) -> str:
 def _run(arguments: Sequence[str], passwords: Mapping[str, str | None] | Mapping[str, str]) -> str:
     try:
         keytool = Path(find_java().executable).with_name("keytool")
-    except JavaMissingError as error:
+    except NotInstalledError as error:
         raise KeytoolError(str(error)) from error
     known = {name: text for name, text in passwords.items() if text is not None}
     command = [str(keytool), *arguments, "-J-Duser.language=en"]

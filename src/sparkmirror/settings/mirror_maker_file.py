@@ -1,7 +1,6 @@
-"""Reads an mm2.properties, or the Strimzi resource that stands for one, and requires Java."""
+"""Reads an mm2.properties, or the Strimzi resource that stands for one."""
 
 import logging
-import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,7 +14,6 @@ from sparkmirror.config.metrics_options import MetricsOptions
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.java.find_java import find_java
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 from sparkmirror.settings.parsing import (
     mirror_checkpoint_settings,
@@ -126,10 +124,3 @@ def read_mirror_maker_properties(file: Path, remarks: Remarks | None = None) -> 
     """The properties of the file, or the equivalent of a Strimzi resource. Raises ConfigError."""
     remarks = Remarks() if remarks is None else remarks
     return forms.mirror_maker_properties_of(forms.read_file(file), remarks)
-
-
-def require_java() -> None:
-    """Raises JavaMissingError. Spark takes JAVA_HOME before PATH, whatever its version."""
-    java, home = find_java(), os.environ.get("JAVA_HOME")
-    if home and not java.executable.startswith(home):
-        del os.environ["JAVA_HOME"]

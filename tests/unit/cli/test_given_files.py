@@ -353,7 +353,7 @@ class Told:
 def test_refused_before_anything_is_asked_or_started(
     name: str, command: tuple[str], told: Told, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("sparkmirror.cli.commands.run.require_java", pytest.fail)
+    monkeypatch.setattr("sparkmirror.cli.commands.run.require_spark", pytest.fail)
     monkeypatch.setattr("sparkmirror.cli.commands.plan.command.silent_clusters", pytest.fail)
     code, said = told(*command, FILES / name)
     assert code == 2, said

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from sparkmirror.domain.errors import JavaMissingError
-from sparkmirror.java.find_java import Host, Java, find_java, install_command, parse_version
+from sparkmirror.domain.errors import NotInstalledError
+from sparkmirror.java.find_java import MODULES, Host, Java, find_java, install_command, parse_version
 
 DEBIAN_12 = Host("linux", {"ID": "debian", "VERSION_ID": "12"})
 
@@ -86,7 +86,7 @@ def test_old_java_home_is_skipped_for_path(tmp_path: Path) -> None:
 
 
 def test_error_without_java_has_the_install_command(tmp_path: Path) -> None:
-    with pytest.raises(JavaMissingError) as caught:
+    with pytest.raises(NotInstalledError) as caught:
         find_java({"PATH": str(tmp_path)}, DEBIAN_12)
     assert str(caught.value) == (
         "No Java was found in JAVA_HOME and PATH. sparkmirror needs Java 17 or newer: "
@@ -97,7 +97,21 @@ def test_error_without_java_has_the_install_command(tmp_path: Path) -> None:
 def test_error_lists_unusable_javas_with_reasons(tmp_path: Path) -> None:
     old = fake_java(tmp_path / "path", "11.0.2")
     environ = {"JAVA_HOME": str(tmp_path / "gone"), "PATH": str(old.parent)}
-    with pytest.raises(JavaMissingError) as caught:
+    with pytest.raises(NotInstalledError) as caught:
         find_java(environ, DEBIAN_12)
     why = f"{tmp_path}/gone/bin/java does not run (No such file or directory); {old} is Java 11. "
     assert str(caught.value).startswith(why)
+
+
+def test_a_runtime_without_modules_that_spark_needs_is_named_and_skipped(tmp_path: Path) -> None:
+    linked = fake_java(tmp_path / "home", "21.0.1")
+    held = [name for name in MODULES if name not in ("java.desktop", "jdk.security.auth")]
+    release = tmp_path / "home" / "release"
+    release.write_text(f'JAVA_VERSION="21.0.1"\nMODULES="java.base {" ".join(held)}"\n')
+    environ = {"JAVA_HOME": str(tmp_path / "home"), "PATH": str(tmp_path)}
+    with pytest.raises(NotInstalledError) as caught:
+        find_java(environ, DEBIAN_12)
+    why = f"{linked} is Java 21 without the modules java.desktop, jdk.security.auth. "
+    assert str(caught.value).startswith(why)
+    release.write_text(f'MODULES="java.base {" ".join(MODULES)}"\n')
+    assert find_java(environ, DEBIAN_12) == Java(str(linked), 21)

@@ -6,9 +6,8 @@ from rich.console import Console
 
 from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.clusters.local import archive_broker_classes
-from sparkmirror.settings.mirror_maker_file import require_java
 from sparkmirror.spark.log_files import spark_log_file
-from sparkmirror.spark.session import archive_spark_classes
+from sparkmirror.spark.required import require_spark
 
 _DESCRIPTION = """\
 Fetch the jars of local brokers, and keep the classes that brokers and Spark load in archives, about 200 MB in
@@ -33,7 +32,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 def run(arguments: argparse.Namespace) -> int:
     status = StatusLines(Console(stderr=True))
-    require_java()
+    require_spark()
+    from sparkmirror.spark.session import archive_spark_classes  # noqa: PLC0415 - needs PySpark, the parser does not
+
     with status.updates() as update:
         if not arguments.spark_only:
             update("Archiving the classes of a broker")

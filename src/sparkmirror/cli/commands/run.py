@@ -5,6 +5,7 @@ import logging
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sparkmirror.cli.arguments import mirror_file
 from sparkmirror.cli.changed_file import ChangedFile
@@ -24,10 +25,13 @@ from sparkmirror.domain.findings import Severity
 from sparkmirror.domain.ids import Alias
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
-from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.settings.configured import ConfiguredFlow
-from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file, require_java
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.spark.log_files import spark_log_file
+from sparkmirror.spark.required import require_spark
+
+if TYPE_CHECKING:
+    from sparkmirror.mirror.dedicated import MirrorMaker
 
 _log = logging.getLogger("sparkmirror.run")
 
@@ -114,7 +118,9 @@ def run(arguments: argparse.Namespace) -> int:
         _log.log(logging.INFO if finding.severity is Severity.NOTE else logging.WARNING, "%s", finding)
     if arguments.master:
         read.spark["spark.master"] = arguments.master
-    require_java()
+    require_spark()
+    from sparkmirror.mirror.dedicated import MirrorMaker  # noqa: PLC0415 - needs PySpark, the parser does not
+
     log_file = arguments.log_file or spark_log_file("run")
     accepted = frozenset(map(Alias, arguments.accept_cluster))
     mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared, accepted=accepted)
@@ -141,7 +147,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _each_second(mirror: MirrorMaker, file: ChangedFile, start: "_Start") -> None:
+def _each_second(mirror: "MirrorMaker", file: ChangedFile, start: "_Start") -> None:
     mirror.change_limits(file.poll())
     start.check()
 
@@ -152,7 +158,7 @@ class _Start:
     The service manager gets to know of each turn of the loop, and how the flows are.
     """
 
-    def __init__(self, mirror: MirrorMaker, service: ServiceManager, began: float) -> None:
+    def __init__(self, mirror: "MirrorMaker", service: ServiceManager, began: float) -> None:
         self._mirror = mirror
         self._service = service
         self._view = current_view(mirror)
@@ -184,7 +190,7 @@ def _named(flow: ConfiguredFlow) -> str:
 
 
 def _serve(
-    mirror: MirrorMaker, metrics: Metrics, arguments: argparse.Namespace, flows: Sequence[ConfiguredFlow]
+    mirror: "MirrorMaker", metrics: Metrics, arguments: argparse.Namespace, flows: Sequence[ConfiguredFlow]
 ) -> None:
     """Serve until the process ends. Raises SparkmirrorError for an address that can't be used."""
     if arguments.http is not None:

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from sparkmirror import __version__
 from sparkmirror.cli.exit_codes import CANNOT_TELL, NOT_FINE
@@ -17,20 +18,21 @@ from sparkmirror.cli.service_manager import ServiceManager
 from sparkmirror.config.metrics_options import metrics_options
 from sparkmirror.config.properties import Properties, read_properties
 from sparkmirror.connect.logger_levels import LogLevels
-from sparkmirror.connect.rest.app import Node, connect_app
 from sparkmirror.connect.rest.rest_settings import RestSettings, exposure, rest_settings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.connect.worker_file import WorkerFile, worker_file
-from sparkmirror.connect.worker_node import WorkerNode, worker_id
 from sparkmirror.domain.connect import NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
-from sparkmirror.settings.mirror_maker_file import require_java
 from sparkmirror.spark.log_files import spark_log_file
+from sparkmirror.spark.required import require_spark
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node as ViewedNode
+
+if TYPE_CHECKING:
+    from sparkmirror.connect.worker_node import WorkerNode
 
 _log = logging.getLogger("sparkmirror.worker")
 
@@ -81,7 +83,10 @@ def run(arguments: argparse.Namespace) -> int:
         named = str(error).startswith(f"{arguments.file}: ")  # as errors of reading it are
         _log.error("%s", error if named else f"{arguments.file}: {error}")
         return CANNOT_TELL
-    require_java()
+    require_spark()
+    from sparkmirror.connect.rest.app import Node, connect_app  # noqa: PLC0415 - needs PySpark, the parser does not
+    from sparkmirror.connect.worker_node import WorkerNode, worker_id  # noqa: PLC0415 - likewise
+
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     levels = LogLevels()
     node = WorkerNode(file, server.advertised_url, arguments.log_file or spark_log_file("worker"), levels)
@@ -93,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
         _log.error("%s", error)
         return CANNOT_TELL
     try:
-        view = _view(node, server)
+        view = _view(node, worker_id(server.advertised_url))
         served = Node(node.herder, levels, metrics.page, view)
         server.start(connect_app(served, rest))
         _log.info("REST API listens at %s, advertised as %s", ", ".join(server.urls), server.advertised_url)
@@ -115,7 +120,7 @@ def run(arguments: argparse.Namespace) -> int:
 class _Told:
     """Tells the service manager of the node while its own thread makes turns, not only the one that waits."""
 
-    def __init__(self, node: WorkerNode, service: ServiceManager, view: CurrentView) -> None:
+    def __init__(self, node: "WorkerNode", service: ServiceManager, view: CurrentView) -> None:
         self._node = node
         self._service = service
         self._view = view
@@ -137,7 +142,7 @@ class _Told:
 class _Shown:
     """A node for the address of `--metrics-port`: only the leader has connectors to tell of."""
 
-    def __init__(self, node: WorkerNode) -> None:
+    def __init__(self, node: "WorkerNode") -> None:
         self._node = node
 
     @property
@@ -151,9 +156,8 @@ class _Shown:
             return ()
 
 
-def _view(node: WorkerNode, server: RestServer) -> CurrentView:
+def _view(node: "WorkerNode", name: str) -> CurrentView:
     """Make the view of the leader's connectors, for `/mirror` and the pages."""
-    name = worker_id(server.advertised_url)
     return CurrentView(lambda: ViewedNode(name, __version__, node.node_urls()), node.looks)
 
 

@@ -1,7 +1,7 @@
 """Builds the REST API's responses: Connect's objects as JSON, fields in Java's order, and its errors."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -16,11 +16,15 @@ from sparkmirror.domain.connect import (
     ConnectorStatus,
     Status,
 )
+from sparkmirror.metrics.compression import gzipped, takes_gzip
 from sparkmirror.metrics.looks import VerifyLook
 
 _JSON: Final = "application/json"
 _PHRASES: Final = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large"}
 _encoded: Final = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
+Metrics = Callable[[], tuple[str, bytes]]
+"""Returns content type and body of `/metrics`."""
 
 
 def json_response(content: object, status: HTTPStatus = HTTPStatus.OK) -> Response:
@@ -140,3 +144,13 @@ def verification(look: VerifyLook | None) -> dict[str, Any]:
         "state": "running" if look.ended_at is None else ended,
         **dict(zip(_OF_VERIFICATION, known, strict=True)),
     }
+
+
+def metrics_response(metrics: Metrics, accepted_encoding: str | None) -> Response:
+    """The page, compressed for clients that take that."""
+    content_type, body = metrics()
+    headers = {"Content-Type": content_type, "Vary": "Accept-Encoding"}
+    if takes_gzip(accepted_encoding):
+        body = gzipped(body)
+        headers["Content-Encoding"] = "gzip"
+    return Response(body, headers=headers)

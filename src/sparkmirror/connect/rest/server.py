@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 import uvicorn
 from starlette.types import ASGIApp
 
-from sparkmirror.connect.rest.app import ConnectApp
 from sparkmirror.connect.rest.connections import Connections, Limits
+from sparkmirror.connect.rest.mirror_app import ConnectApp
 from sparkmirror.connect.rest.rest_settings import HTTP, HTTPS, Advertised, Listener, RestSettings
 from sparkmirror.connect.rest.tls import RestTls, ServerContext
 from sparkmirror.domain.errors import ConfigError

@@ -8,7 +8,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache, partial
 from http import HTTPStatus
@@ -24,16 +24,12 @@ from sparkmirror.connect.herder import Herder
 from sparkmirror.connect.rest.browsers import CONTENT_POLICY
 from sparkmirror.connect.rest.dispatch import Endpoint
 from sparkmirror.connect.rest.forwarding import HerderCalls
-from sparkmirror.connect.rest.responses import json_response
+from sparkmirror.connect.rest.responses import Metrics, json_response, metrics_response
 from sparkmirror.connect.validation import KAFKA_VERSION
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.metrics.compression import gzipped, takes_gzip
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.mirror_response import ill_flows
 from sparkmirror.ui.routes import run_here
-
-Metrics = Callable[[], tuple[str, bytes]]
-"""Returns content type and body of `/metrics`."""
 
 _COMMIT: Final = f"sparkmirror-{__version__}"
 """Clients choose requests by `version`, so that is the API's; `commit` names sparkmirror."""
@@ -88,16 +84,6 @@ class WorkerInfoResource:
         assert self._metrics is not None
         accepted = request.headers.get("Accept-Encoding")
         return await self._calls.run(partial(metrics_response, self._metrics, accepted))
-
-
-def metrics_response(metrics: Metrics, accepted_encoding: str | None) -> Response:
-    """The page, compressed for clients that take that."""
-    content_type, body = metrics()
-    headers = {"Content-Type": content_type, "Vary": "Accept-Encoding"}
-    if takes_gzip(accepted_encoding):
-        body = gzipped(body)
-        headers["Content-Encoding"] = "gzip"
-    return Response(body, headers=headers)
 
 
 async def _openapi(_request: Request) -> Response:

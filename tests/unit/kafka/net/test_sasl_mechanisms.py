@@ -103,5 +103,7 @@ def test_the_signature_of_a_fixed_time_is_the_official_signer_s(token: str | Non
 
 def test_without_its_library_gssapi_says_how_to_install_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "gssapi", None)
-    with pytest.raises(AuthenticationError, match=r"GSSAPI needs gssapi: pip install '\.\[gssapi\]'"):
+    with pytest.raises(
+        AuthenticationError, match=r"GSSAPI needs gssapi: pip install 'sparkmirror\[gssapi\]'"
+    ):
         mechanism_of(SaslSettings("GSSAPI", kerberos=KerberosLogin("kafka")), "h")

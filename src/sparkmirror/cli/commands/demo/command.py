@@ -12,7 +12,8 @@ from sparkmirror.cli.arguments import positive
 from sparkmirror.cli.commands.demo.demo import Demo, DemoOptions
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, INTERRUPTED, NOT_FINE
 from sparkmirror.cli.process import interrupt_on_signals
-from sparkmirror.domain.errors import JavaMissingError, SparkmirrorError
+from sparkmirror.domain.errors import NotInstalledError, SparkmirrorError
+from sparkmirror.spark.required import require_spark
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -46,8 +47,9 @@ def run(arguments: argparse.Namespace) -> int:
     interrupt_on_signals()
     directory = Path(tempfile.mkdtemp(prefix="sparkmirror-demo-"))
     try:
+        require_spark()
         code = FINE if Demo(options, Console(), directory).run() else NOT_FINE
-    except JavaMissingError as error:
+    except NotInstalledError as error:
         code = _fail(error, CANNOT_TELL)
     except SparkmirrorError as error:
         code = _fail(error, NOT_FINE)

@@ -34,7 +34,7 @@ examples:
   sparkmirror top https://mirror-host:8080 --user ops --password-file ops.txt
   sparkmirror top mm2.properties
 
-needs textual: pip install '.[top]' where you installed sparkmirror from
+needs textual: pip install 'sparkmirror[top]'
 """
 
 

@@ -19,11 +19,10 @@ from sparkmirror.cli.terminal import StatusLines
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.settings.configured import MirroringFlow
-from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file, require_java
+from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.spark.log_files import spark_log_file
-from sparkmirror.spark.session import Session
+from sparkmirror.spark.required import require_spark
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan
-from sparkmirror.verify.spark_job import SETTINGS, verification_master, verify_ranges
 from sparkmirror.verify.verdict import FlowVerdict, State, to_json, to_junit
 from sparkmirror.verify.verification_run import NothingBegunError, Verification, keep_verdict
 
@@ -138,10 +137,13 @@ def _verify(arguments: argparse.Namespace) -> tuple[list[FlowVerdict], bool]:
 def _compare(
     verification: Verification, slots: int | None, spark: Mapping[str, str], status: StatusLines
 ) -> None:
+    require_spark()
+    from sparkmirror.spark.session import Session  # noqa: PLC0415 - needs PySpark, the parser does not
+    from sparkmirror.verify.spark_job import SETTINGS, verification_master, verify_ranges  # noqa: PLC0415 - likewise
+
     master = verification_master(slots or _SLOTS)
     if not slots:
         master = spark.get("spark.master", master)
-    require_java()
     status.print(f"Starting Spark on {master} …")
     settings = {**SETTINGS, **spark, "spark.master": master}
     with closing(Session.start(master, settings, spark_log_file("verify"))) as session:
