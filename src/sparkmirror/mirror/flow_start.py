@@ -30,7 +30,7 @@ class FlowStart:
         self._connector = connector
         self._log = log
         self._new = NewPartitions(on, connector)
-        self._is_told = False
+        self._told: set[TopicPartition] = set()
         self._has_looked_back = False
         self._renamed: Mapping[str, RenamedTarget] = {}
         self._problems = LogOnce(log)
@@ -116,11 +116,10 @@ class FlowStart:
             records = [position_record(name, source, at, each) for at, each in positions.items()]
             writer.write(topic, records)
 
-    def _tell_left_out(self, partitions: Sequence[CopyPartition], new: Collection[object]) -> None:
-        """Log once what is not copied; what appears later is."""
-        if self._is_told:
-            return
-        left = left_out(self._on, self._connector, [at.source for at in partitions if at.source not in new])
+    def _tell_left_out(self, partitions: Sequence[CopyPartition], new: Collection[TopicPartition]) -> None:
+        """Log what is not copied, once for each partition: some can be copied only at a later refresh."""
+        untold = {each.source for each in partitions} - self._told - set(new)
+        left = left_out(self._on, self._connector, untold)
         if left:
             self._log.warning(
                 "%s leaves out %d records of %s, which this flow has not copied before",
@@ -128,4 +127,4 @@ class FlowStart:
                 sum(left.values()),
                 some_of(sorted({at.topic for at in left})),
             )
-        self._is_told = True
+        self._told |= untold
