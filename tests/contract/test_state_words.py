@@ -13,6 +13,10 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.domain.ids import GroupId, TopicPartition
+from sparkmirror.groups.group_explanation import explain
+from sparkmirror.groups.group_facts import group_facts
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.plan.topic_facts import topic_facts
@@ -23,6 +27,7 @@ from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.words import Word
 from tests.memory.server import MemoryServer, serving
 from tests.support.broker_data import append, create_topic, numbered
+from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
 from tests.support.threaded_spark import ThreadedSpark
 from tests.support.waiting import await_value
@@ -84,8 +89,7 @@ def told(flow: FlowView) -> list[tuple[str, str]]:
     return [(it.what, it.word.value) for it in flow.troubles]
 
 
-@contextmanager
-def running(pair: Pair, **more: str) -> Iterator[Running]:
+def configured(pair: Pair, **more: str) -> list[ConfiguredFlow]:
     source, target = ALIASES
     properties = {
         **REPLICATION,
@@ -96,12 +100,18 @@ def running(pair: Pair, **more: str) -> Iterator[Running]:
         f"{source}->{target}.topics": ".*",
         "heartbeats.replication.enabled": "false",
         "sync.topic.acls.enabled": "false",
+        "sync.group.offsets.enabled": "true",
         "refresh.topics.interval.seconds": "1",
         "emit.heartbeats.interval.seconds": "1",
         "tasks.max": "1",
         **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
     }
-    flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows([target])]
+    return [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows([target])]
+
+
+@contextmanager
+def running(pair: Pair, **more: str) -> Iterator[Running]:
+    flows = configured(pair, **more)
     mirror = MirrorMaker(flows, {}, Path("unused.log"))
     mirror._spark = ThreadedSpark().as_demanded()
     mirror.start()
@@ -145,6 +155,38 @@ def test_no_topic_at_all_can_be_created(pair: Pair) -> None:
         it.await_words({"orders": Word.ACTION_REQUIRED})
         assert it.inside().state.word is Word.ACTION_REQUIRED
         assert it.outside().state.word is Word.ACTION_REQUIRED
+
+
+def commit(server: MemoryServer, group: str, *partitions: TopicPartition) -> None:
+    with closing(Groups(connection(server))) as groups:
+        assert groups.write(GroupId(group), dict.fromkeys(partitions, Committed(5, ""))) == {}
+
+
+def test_a_group_of_partitions_that_are_not_on_the_target_is_told_so(pair: Pair) -> None:
+    """The topic can't be created, since the factor is more than the one broker gives."""
+    fill(pair[0], "orders")
+    commit(pair[0], "billing", TopicPartition("orders", 1))
+    with running(pair, replication_factor="3") as it:
+        it.await_words({"orders": Word.ACTION_REQUIRED})
+        found = explain(group_facts(it.flow, GroupId("billing")))
+    (partition,) = found.partitions
+    assert partition.why.startswith(
+        "stateA.orders-1 is not on stateB: not created: create topic stateA.orders "
+    )
+    assert "set stateA->stateB.replication.factor" in partition.why
+    assert not found.is_fine
+    assert partition.numbers["next_sync_writes"] is None
+
+
+def test_a_group_of_partitions_that_the_target_s_topic_lacks_is_told_so(pair: Pair) -> None:
+    """The target's topic has not been grown yet."""
+    fill(pair[0], "orders", partitions=5)
+    create_topic(pair[1].bootstrap_servers, "stateA.orders", partitions=1)
+    commit(pair[0], "billing", TopicPartition("orders", 0), TopicPartition("orders", 4))
+    (flow,) = (it for it in configured(pair) if it.flow == ALIASES)
+    first, last = explain(group_facts(flow, GroupId("billing"))).partitions
+    assert first.why == "no offset sync: nothing of the partition was mirrored yet"
+    assert last.why == "stateA.orders-4 is not on stateB"
 
 
 def test_names_that_can_t_be_are_blocked(pair: Pair) -> None:

@@ -92,9 +92,8 @@ class GroupFacts:
 
 def explain(facts: GroupFacts) -> Explanation:
     obstacles = _obstacles(facts)
-    may_write = not obstacles and facts.syncs_offsets
-    partitions = [_partition(facts, partition, may_write=may_write) for partition in facts.partitions]
-    return Explanation(facts.flow, obstacles, _notes(facts), partitions)
+    partitions = [_partition(facts, partition, may_write=not obstacles) for partition in facts.partitions]
+    return Explanation(facts.flow, obstacles, (), partitions)
 
 
 def _obstacles(facts: GroupFacts) -> list[str]:
@@ -114,6 +113,8 @@ def _obstacles(facts: GroupFacts) -> list[str]:
         found.append(f"no checkpoint of it was written, and {LATER_GROUPS}")
     elif not source.committed:
         found.append(f"has committed no offset on {flow.source}")
+    if not facts.syncs_offsets:
+        found.append("sync.group.offsets.enabled is false: checkpoints are written, offsets are not")
     said = [f"{it.word}: {it.text}" for it in facts.troubles if facts.target.refusal is None]
     return [*found, *_obstacles_there(facts.target, flow), *said]
 
@@ -130,12 +131,6 @@ def _obstacles_there(target: GroupThere, flow: Flow) -> list[str]:
     return found
 
 
-def _notes(facts: GroupFacts) -> list[str]:
-    if facts.syncs_offsets or facts.off_because:
-        return []
-    return ["sync.group.offsets.enabled is false: checkpoints are written, offsets are not"]
-
-
 def _partition(facts: GroupFacts, partition: CommittedPartition, *, may_write: bool) -> PartitionExplanation:
     committed = facts.source.committed[partition.source]
     there = facts.target.committed.get(partition.target)
@@ -143,7 +138,8 @@ def _partition(facts: GroupFacts, partition: CommittedPartition, *, may_write: b
     translation, why = _translated(partition, place)
     coming = _coming_checkpoint(facts.group, partition, committed, place)
     writes: Mapping[TopicPartition, Checkpoint] = {}
-    if coming is not None and may_write and partition.left_out is None and partition.refusal is None:
+    is_there = partition.target_end is not None
+    if coming is not None and may_write and is_there and not (partition.left_out or partition.refusal):
         writes = offsets_to_write(
             {partition.target: coming}, {} if there is None else {partition.target: there}
         )

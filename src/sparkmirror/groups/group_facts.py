@@ -1,12 +1,12 @@
 """Collects the facts about one consumer group from both clusters and the flow's own topics."""
 
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import replace
 
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
-from sparkmirror.domain.ids import Alias, GroupId, TopicPartition
+from sparkmirror.domain.ids import Alias, GroupId, TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.domain.troubles import Subject, Trouble
@@ -40,7 +40,8 @@ def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
     source = _group_there(connector.source_admin, group)
     target = _group_there(connector.target_admin, group)
     checkpointing = connector.settings
-    partitions = _partitions(settings, connector, group, source.committed)
+    said = _said(settings)
+    partitions = _partitions(settings, connector, group, source.committed, said)
     if checkpointing.sync_group_offsets_interval_s is not None:
         refusal, of_topics = _refusals(
             connector, flow.target, group, {each.target.topic for each in partitions}
@@ -56,20 +57,20 @@ def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
         refused_by=checkpointing.group_filter.refused_by(group),
         syncs_offsets=checkpointing.sync_group_offsets_interval_s is not None,
         refreshes=checkpointing.refresh_groups_interval_s is not None,
-        troubles=_troubles(settings, connector, group),
+        troubles=[it for it in said if (it.cause.subject, it.what) == (Subject.GROUP, group)],
     )
 
 
-def _troubles(settings: ConfiguredFlow, connector: ConfiguredCheckpoint, group: GroupId) -> Sequence[Trouble]:
+def _said(settings: ConfiguredFlow) -> Sequence[Trouble]:
     """What the mirror has said last; nothing where it has not run, or where that may not be read."""
     topic = StateTopic.PROGRESS.of(settings.flow.source)
+    names = [each.name for each in (settings.source, settings.checkpoint) if each is not None]
     with closing(ProgressReader(settings.worker_client, topic)) as reader:
         try:
             reader.catch_up()
         except KafkaError:
             return ()
-        known = reader.troubles_of(connector.name)
-    return [it for it in known if it.cause.subject is Subject.GROUP and it.what == group]
+        return [trouble for name in names for trouble in reader.troubles_of(name)]
 
 
 def _group_there(admin: ConnectionSettings, group: GroupId) -> GroupThere:
@@ -122,6 +123,7 @@ def _partitions(
     connector: ConfiguredCheckpoint,
     group: GroupId,
     committed: Mapping[TopicPartition, int],
+    said: Sequence[Trouble],
 ) -> list[CommittedPartition]:
     if not committed:
         return []
@@ -138,7 +140,14 @@ def _partitions(
         checkpoints,
     )
     ends = _ends(connector.source_admin, there.keys())
-    target_ends = _ends(connector.target_admin, set(there.values()))
+    absent = _absent(connector.target_admin, set(there.values()))
+    target_ends = _ends(connector.target_admin, set(there.values()) - absent)
+    errors = {
+        source: _why_absent(settings, source, target, said)
+        if target in absent
+        else _why_unreadable(settings, ends[source], target_ends[target])
+        for source, target in there.items()
+    }
     return [
         CommittedPartition(
             source,
@@ -146,9 +155,9 @@ def _partitions(
             histories.get(source),
             checkpoints.get(target),
             _end(ends[source]),
-            _end(target_ends[target]),
+            _end(target_ends.get(target)),
             _left_out(settings, connector, source.topic),
-            _why_unreadable(settings, ends[source], target_ends[target]),
+            errors[source],
             lookup=lookups.get(source, ""),
         )
         for source, target in there.items()
@@ -177,8 +186,31 @@ def _ends(
     return list_offsets(ConsumerSettings(admin), partitions, LATEST)
 
 
-def _end(offset: int | SparkmirrorError) -> int | None:
+def _end(offset: int | SparkmirrorError | None) -> int | None:
     return None if isinstance(offset, SparkmirrorError) else offset
+
+
+def _absent(admin: ConnectionSettings, partitions: Collection[TopicPartition]) -> set[TopicPartition]:
+    """Return those of the partitions that are not there, as far as their topics may be seen."""
+    found = set()
+    with closing(Cluster(admin)) as cluster:
+        for topic, numbers in numbers_by_topic(partitions).items():
+            with suppress(KafkaError):
+                count = len(cluster.partitions(topic))
+                found |= {TopicPartition(topic, number) for number in numbers if number >= count}
+    return found
+
+
+def _why_absent(
+    settings: ConfiguredFlow, source: TopicPartition, target: TopicPartition, said: Sequence[Trouble]
+) -> str:
+    """Say that the copy is not there, and what the mirror says about that."""
+    about = (Subject.TOPIC, source.topic)
+    troubles = [it for it in said if (it.cause.subject, it.what) == about and not it.is_remark]
+    why = next(
+        (f": {it.word}: {it.text}" for it in troubles if source.partition in range(*it.partitions)), ""
+    )
+    return f"{target} is not on {settings.flow.target}{why}"
 
 
 def _why_unreadable(

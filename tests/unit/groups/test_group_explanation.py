@@ -143,8 +143,10 @@ def test_what_keeps_a_group(changes: dict[str, object], obstacle: str) -> None:
 
 def test_without_group_offset_sync_nothing_is_written_there() -> None:
     found = explain(replace(facts(105), syncs_offsets=False))
-    assert found.notes == ["sync.group.offsets.enabled is false: checkpoints are written, offsets are not"]
-    assert found.is_fine
+    assert found.obstacles == [
+        "sync.group.offsets.enabled is false: checkpoints are written, offsets are not"
+    ]
+    assert not found.is_fine
     assert found.partitions[0].numbers["next_sync_writes"] is None
 
 
