@@ -3,6 +3,7 @@
 from enum import Enum
 from typing import Annotated, Final, NamedTuple
 
+from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.option_fields import FromOption
 
 MARKERS_PER_S: Final = 500.0
@@ -20,6 +21,11 @@ LONG_GAP_S: Final = 10.0
 """A gap that takes longer is reported as an incident."""
 REFUSED: Final = "offsets can't be preserved"
 """The beginning of errors that say why a target's log can't have its source's offsets."""
+
+
+def waits_for_failback(opposite: Flow) -> str:
+    """Say that the source of a flow is a copy, which the opposite one has written."""
+    return f"{opposite} has copied it from {opposite.source}: it waits for a failback"
 
 
 class OnGap(Enum):

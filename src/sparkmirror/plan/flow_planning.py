@@ -52,6 +52,7 @@ from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
+from sparkmirror.storage.attempts import written_by_flow_from
 from sparkmirror.storage.own_topics import OwnTopic, Unfit, unfit
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress
@@ -152,6 +153,7 @@ class _Planning:
             shifted=[at for at, position in left.positions.items() if position.run and position.run.shift],
             stopped=stopped(reported),
             filled=filled,
+            copied_back=self._copied_back() if filled else (),
             predecessors=self._predecessors() if filled else (),
             begins=left.begins,
             lost=left.lost,
@@ -161,6 +163,7 @@ class _Planning:
             newer=newer,
             renamed=renamed_targets(left.positions, topics.pairs, self._admins.target.listing()),
             unfit=self._unfit(surveyed),
+            refreshes_groups=_refreshes_groups(beside),
         )
         surveyed = validated(surveyed, self._admins, self._connector, self._part)
         lacking = self._lacking_groups(surveyed, beside)
@@ -319,6 +322,12 @@ class _Planning:
             )
         ]
 
+    def _copied_back(self) -> Collection[str]:
+        if self._settings.preserved_topics is None:
+            return ()
+        source = self._connector.consumer_of(0).connection
+        return {partition.topic for partition in written_by_flow_from(self._on.flow.target, source)}
+
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())
 
@@ -336,6 +345,11 @@ class _Planning:
             refused = refusal(self._settings, topic)
             if refused is not None:
                 yield Skipped(topic, refused.rule, refused.why)
+
+
+def _refreshes_groups(beside: ConfiguredFlow | None) -> bool:
+    checkpoint = None if beside is None else beside.checkpoint
+    return checkpoint is None or checkpoint.settings.refresh_groups_interval_s is not None
 
 
 def _copies(

@@ -65,6 +65,8 @@ class FlowSurvey:
     """Partitions that are copied with other offsets, as their positions show."""
     stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
     """Partitions that require action, as their tasks reported last, with the reason."""
+    copied_back: Collection[str] = ()
+    """Source topics that the opposite flow has copied from the target."""
     predecessors: Collection[str] = ()
     """Other connectors that have positions of this source."""
     filled: Collection[str] = ()
@@ -82,6 +84,8 @@ class FlowSurvey:
     """Partitions that another connector has copied further since."""
     renamed: Mapping[str, RenamedTarget] = field(default_factory=dict)
     """Source topics that were mirrored to topics of other names."""
+    refreshes_groups: bool = True
+    """Whether groups that come later are followed, too."""
     refusals: Sequence[Refusal] = ()
     created_without: RefusedConfigs = field(default_factory=dict)
     """The configs without which topics can be created."""

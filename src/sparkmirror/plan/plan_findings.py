@@ -8,6 +8,7 @@ from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.quantities import some_of
+from sparkmirror.groups.group_explanation import LATER_GROUPS
 from sparkmirror.kafka.wire.error_codes import (
     INVALID_REPLICATION_FACTOR,
     THROTTLING_QUOTA_EXCEEDED,
@@ -378,6 +379,8 @@ def _switched_off(survey: FlowSurvey) -> Iterator[Finding]:
     """What is not looked for again while the mirror runs, as with Java's."""
     if survey.settings.refresh_topics_interval_s is None:
         yield Finding(NEVER_AGAIN, Severity.NOTE, "refresh.topics.enabled", LATER_TOPICS)
+    if not survey.refreshes_groups:
+        yield Finding(NEVER_AGAIN, Severity.NOTE, "refresh.groups.enabled", LATER_GROUPS)
 
 
 _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (

@@ -6,7 +6,7 @@ from typing import Final
 
 from sparkmirror.domain.acls import AclOperation
 from sparkmirror.domain.findings import Finding, Severity
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.preserving import (
     DIRECT_MARKERS_PER_S,
     FILLER_BYTES,
@@ -14,6 +14,7 @@ from sparkmirror.domain.preserving import (
     MARKER_BYTES,
     MARKERS_PER_S,
     OnGap,
+    waits_for_failback,
 )
 from sparkmirror.domain.quantities import counted
 from sparkmirror.plan.flow_survey import FlowSurvey
@@ -56,6 +57,16 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             yield _running(survey, topic)
             yield from _gap(survey, topic)
             yield from _holes(survey, topic)
+        elif remote in survey.filled and topic == remote and topic in survey.copied_back:
+            opposite = Flow(survey.target.alias, survey.source.alias)
+            text = f"standby: {waits_for_failback(opposite)}"
+            yield Finding(
+                PRESERVED,
+                Severity.NOTE,
+                topic,
+                text,
+                "sparkmirror promote and failback turn the direction round",
+            )
         elif remote in survey.filled and continues:
             text = f"its offsets will be translated, not preserved: {remote} holds records already"
             yield Finding(

@@ -13,7 +13,7 @@ from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey, SurveyedBroker
 from sparkmirror.plan.flow_plan import FlowPlan, PlannedCopy
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
-from sparkmirror.plan.plan_findings import findings, findings_between, joined
+from sparkmirror.plan.plan_findings import NEVER_AGAIN, findings, findings_between, joined
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Blocked, BlockKind
@@ -379,3 +379,23 @@ def test_what_becomes_of_copies_whose_source_is_gone(survey: FlowSurvey) -> None
         ("topic", Severity.NOTE, "source.gone"),
         ("topic", Severity.NOTE, "source.orders"),
     ]
+
+
+def test_what_is_looked_for_once_only_is_said(survey: FlowSurvey) -> None:
+    once = replace(survey.settings, refresh_topics_interval_s=None)
+    found = findings(replace(survey, settings=once, refreshes_groups=False))
+    assert [(it.severity, it.subject, it.text) for it in found if it.kind == NEVER_AGAIN] == [
+        (
+            Severity.NOTE,
+            "refresh.topics.enabled",
+            "topics and partitions that come later than the start are not mirrored: "
+            "refresh.topics.enabled=false; a restart takes them",
+        ),
+        (
+            Severity.NOTE,
+            "refresh.groups.enabled",
+            "groups that come later than the start are not followed: refresh.groups.enabled=false; a "
+            "restart takes them",
+        ),
+    ]
+    assert not [it for it in findings(survey) if it.kind == NEVER_AGAIN]

@@ -56,6 +56,18 @@ def test_a_topic_that_is_not_empty(survey: FlowSurvey) -> None:
     assert (running.severity, running.text) == (Severity.NOTE, "its offsets are preserved")
 
 
+def test_what_the_opposite_flow_has_copied_stands_by(survey: FlowSurvey) -> None:
+    kept = replace(survey, mirrored=[("orders", "orders")], filled={"orders"}, copied_back={"orders"})
+    found = only(kept)
+    assert (found.severity, found.text) == (
+        Severity.NOTE,
+        "standby: target->source has copied it from target: it waits for a failback",
+    )
+    assert only(replace(kept, copied_back={"others"})).severity is Severity.BLOCKS
+    renamed = replace(survey, filled={"source.orders"}, copied_back={"orders"})
+    assert only(renamed).severity is Severity.BLOCKS
+
+
 def test_a_topic_that_somebody_else_writes(survey: FlowSurvey) -> None:
     why = "offsets can't be preserved: source.orders-1: another producer (producer id 7) has written offset 5"
     stopped = {TopicPartition("orders", 1): why, TopicPartition("others", 0): "it is full"}

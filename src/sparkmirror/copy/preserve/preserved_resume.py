@@ -33,21 +33,19 @@ from sparkmirror.copy.resume.claims import claim_epochs
 from sparkmirror.copy.resume.topic_lookup import read_topics
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError, StandbyError
-from sparkmirror.domain.ids import TopicPartition, is_another
+from sparkmirror.domain.ids import Flow, TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     IncidentKind,
     OnDataLoss,
     OnTopicRecreated,
     target_recreated,
 )
-from sparkmirror.domain.preserving import REFUSED
-from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.preserving import REFUSED, waits_for_failback
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.data.partition_reader import TOGETHER_MAX, SpanReader
-from sparkmirror.kafka.data.topic_log import TopicReader
 from sparkmirror.offsets.offset_runs import Run
-from sparkmirror.storage.attempts import owner_of, recorded_attempts
+from sparkmirror.storage.attempts import owner_of, written_by_flow_from
 from sparkmirror.storage.migrations import Migrations, read_migrations
 from sparkmirror.storage.promotions import promoted
 
@@ -142,17 +140,8 @@ class PreservedEnds:
         unknown = {at for at, each in outcomes.items() if isinstance(each, _Mismatch) and not each.is_copy}
         kept = {it.source for it in self.plan.partitions if it.source == it.target} & unknown
         here, there = self.plan.flow
-        error = StandbyError(f"{there}->{here} has copied it from {there}: it waits for a failback")
-        return dict.fromkeys(kept & self._copied_back(), error) if kept else {}
-
-    def _copied_back(self) -> set[TopicPartition]:
-        connection = self.plan.consumer.connection
-        topic = StateTopic.ATTEMPTS.of(self.plan.flow.target)
-        try:
-            with closing(TopicReader(connection, topic)) as reader:
-                return {partition for _, partition, _, _ in recorded_attempts(reader.read_to_end())}
-        except KafkaError:  # there is no such flow, or nothing of it may be read
-            return set()
+        copied = written_by_flow_from(there, self.plan.consumer.connection) if kept else set()
+        return dict.fromkeys(kept & copied, StandbyError(waits_for_failback(Flow(there, here))))
 
     @property
     def _target(self) -> ConsumerSettings:
