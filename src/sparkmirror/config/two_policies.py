@@ -17,6 +17,7 @@ _DEFAULTS: Final = {
 }
 TWO_POLICIES: Final = "two policies"
 _TOPIC: Final = "orders"
+_ALL_THE_SAME: Final = "groups are translated all the same"
 
 
 def difference(flow: Flow, source: Mapping[str, str], checkpoint: Mapping[str, str]) -> str | None:
@@ -33,6 +34,11 @@ def difference(flow: Flow, source: Mapping[str, str], checkpoint: Mapping[str, s
         if told
         else None
     )
+
+
+def is_harmless(difference: str) -> bool:
+    """Whether groups are translated although the two policies differ."""
+    return difference.endswith(_ALL_THE_SAME)
 
 
 def difference_to_others(config: Mapping[str, str], others: Iterable[Mapping[str, str]]) -> Iterator[str]:
@@ -74,7 +80,7 @@ def _effect(flow: Flow, source: Mapping[str, str], checkpoint: Mapping[str, str]
     copy, named = (one.format_remote_topic(flow.source, _TOPIC) for one in (ours, theirs))
     if copy != named:
         return f"groups get no offsets: the copy of {_TOPIC} is {copy}, and they are translated to {named}"
-    return "groups are translated all the same"
+    return _ALL_THE_SAME
 
 
 def _quoted(value: str) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from sparkmirror.config.masking import masked
+from sparkmirror.config.two_policies import TWO_POLICIES, difference_to_others, is_harmless
 from sparkmirror.connect.connector_factory import Prepared
 from sparkmirror.connect.topics.config_records import ConnectConfigs
 from sparkmirror.connect.topics.config_topic import ConfigTopic
@@ -20,7 +21,7 @@ from sparkmirror.connect.validation import KAFKA_VERSION
 from sparkmirror.domain.connect import ConnectorConfig, State, Status, TargetState
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
-from sparkmirror.domain.troubles import trouble_lines
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord, trouble_lines
 from sparkmirror.metrics.looks import ConnectorKind, ConnectorLook, StandingLook, Standstill
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.connector_runs import ConnectorRun
@@ -137,6 +138,7 @@ class Leader:
         with self._lock:
             self._to_restart -= again  # requests from here on are for another restart
         self._run(wanted, names, again)
+        self._tell_policies(wanted)
         if self._leads():
             self._publish_tasks(wanted, names & wanted.connectors.keys())
             self._publish_states(wanted, names, generation)
@@ -236,6 +238,14 @@ class Leader:
             self._ending = ()
         if stopped := sorted(name for name, run in ended if run is not None):
             _log.info("stopped %s", ", ".join(stopped))
+
+    def _tell_policies(self, wanted: ConnectConfigs) -> None:
+        """Tell checkpoint connectors of source connectors whose topics have other names than theirs."""
+        for name, started in self._started.items():
+            if started.run is not None and _kind(started.config) == "checkpoint":
+                others = (config for other, config in wanted.connectors.items() if other != name)
+                found = difference_to_others(started.config, others)
+                started.run.tell(TWO_POLICIES, [_two_policies(text) for text in found])
 
     # publishing
 
@@ -355,11 +365,21 @@ def _standing(
     name: str, config: ConnectorConfig, standstill: Standstill, error: str | None = None
 ) -> StandingLook | None:
     """Return None for a connector that is none of MirrorMaker's."""
-    kind = _KINDS.get(config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector"))
+    kind = _kind(config)
     if kind is None:
         return None
     source, target = (config.get(f"{side}.cluster.alias") or side for side in ("source", "target"))
     return StandingLook(Flow(Alias(source), Alias(target)), ConnectorName(name), kind, error, standstill)
+
+
+def _kind(config: ConnectorConfig) -> ConnectorKind | None:
+    return _KINDS.get(config.get("connector.class", "").rpartition(".")[2].removesuffix("Connector"))
+
+
+def _two_policies(difference: str) -> Trouble:
+    word = TroubleWord.DIFFERS if is_harmless(difference) else TroubleWord.NOT_SYNCED
+    remedy = "give both connectors the same replication.policy settings"
+    return Trouble(Cause(word, Subject.ACTION, difference, remedy), "offsets of groups")
 
 
 def _trace(run: ConnectorRun) -> str | None:

@@ -68,6 +68,10 @@ class ConnectorRun(Protocol):
         """Return what it can't do while the rest continues, the worst first."""
         ...
 
+    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
+        """Take what `finder` finds now that the connector can't do."""
+        ...
+
     def topics(self) -> Collection[str]:
         """The topics on the target that it has written to (KIP-558)."""
         ...
@@ -189,6 +193,9 @@ class SourceRun:
         ]
         return [*changed, *self._events.troubles.now]
 
+    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
+        self._events.troubles.tell(finder, found)
+
     def topics(self) -> Collection[str]:
         return self._progress.written_topics()
 
@@ -266,6 +273,9 @@ class CheckpointRun:
     def troubles(self) -> Sequence[Trouble]:
         return self._events.troubles.now
 
+    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
+        self._events.troubles.tell(finder, found)
+
     def topics(self) -> Collection[str]:
         return self._checkpoints.written_topics
 
@@ -313,6 +323,9 @@ class HeartbeatRun:
     def troubles(self) -> Sequence[Trouble]:
         return self._events.troubles.now
 
+    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
+        self._events.troubles.tell(finder, found)
+
     def topics(self) -> Collection[str]:
         return self._heartbeats.written_topics
 
@@ -355,6 +368,9 @@ class IdleRun:
 
     def troubles(self) -> Sequence[Trouble]:
         return ()
+
+    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
+        pass
 
     def topics(self) -> Collection[str]:
         return ()

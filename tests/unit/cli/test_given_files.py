@@ -16,6 +16,7 @@ from sparkmirror.config.file_findings import connector_findings, file_findings
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.validation import validate
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.settings.internal_topics import heartbeats_topic
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.settings.parsing import mirror_source_settings
 
@@ -499,6 +500,13 @@ def test_two_policies_of_one_flow_are_a_warning(
     assert flow.checkpoint is not None
     assert flow.source.settings.policy.format_remote_topic(flow.flow.source, "orders") == "orders"
     assert flow.checkpoint.settings.policy.format_remote_topic(flow.flow.source, "orders") == "orders"
+
+
+@pytest.mark.parametrize("name", ["resource.yaml", "two-policies.yaml"])
+def test_without_a_heartbeat_connector_there_is_no_heartbeats_topic(name: str) -> None:
+    (flow, *_) = read_mirror_maker_file(FILES / name).flows
+    assert not flow.heartbeat.settings.emit
+    assert heartbeats_topic(flow.flow, flow.heartbeat) is None
 
 
 def test_a_resource_of_a_vendor_is_that_of_strimzi(caplog: pytest.LogCaptureFixture) -> None:

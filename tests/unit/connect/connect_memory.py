@@ -65,6 +65,7 @@ class Run:
         self.shares: Sequence[ConnectorConfig] | None = [{"task.index": "0"}]
         self.failed: dict[int, str] = {}
         self.lacks: Sequence[Trouble] = ()
+        self.told: dict[str, Sequence[Trouble]] = {}
         self.written: set[str] = set()
         self.seen: ConnectorLook | None = None
         self.notes: list[str] = []
@@ -78,7 +79,10 @@ class Run:
         return self.failed
 
     def troubles(self) -> Sequence[Trouble]:
-        return self.lacks
+        return [*self.lacks, *(each for found in self.told.values() for each in found)]
+
+    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
+        self.told[finder] = found
 
     def topics(self) -> set[str]:
         return self.written

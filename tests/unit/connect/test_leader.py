@@ -217,6 +217,44 @@ def test_a_failed_connector_leaves_its_tasks_running(bench: Bench) -> None:
     assert bench.states() == (State.RUNNING, [State.RUNNING])
 
 
+PACKAGE = "org.apache.kafka.connect.mirror."
+CHECKPOINT = {"connector.class": f"{PACKAGE}MirrorCheckpointConnector", "name": "mm2-cpc"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "word", "state"),
+    [
+        ({"replication.policy.class": f"{PACKAGE}IdentityReplicationPolicy"}, "not synced", State.FAILED),
+        ({"replication.policy.separator": "_"}, "not synced", State.FAILED),
+        (
+            {"replication.policy.internal.topic.separator.enabled": "false"},
+            "differs",
+            State.RUNNING,
+        ),
+        ({}, None, State.RUNNING),
+        ({"source.cluster.alias": "another"}, None, State.RUNNING),
+    ],
+    ids=["names", "separator", "nothing that matters", "alike", "another flow"],
+)
+def test_two_policies_of_one_flow_are_in_the_checkpoint_connector_s_state(
+    bench: Bench, policy: dict[str, str], word: str | None, state: State
+) -> None:
+    aliases = {"source.cluster.alias": "A", "target.cluster.alias": "B"}
+    bench.configs.put_connector(NAME, {**CONFIG, **aliases, **policy})
+    bench.configs.put_connector("mm2-cpc", {**aliases, **CHECKPOINT})
+    bench.reconcile()
+    bench.reconcile()
+    told = [it for run in bench.runs for it in run.troubles()]
+    assert [it.word.value for it in told] == ([] if word is None else [word])
+    status = bench.statuses.connectors()["mm2-cpc"]
+    assert status.state is state
+    if state is State.FAILED:
+        assert "give both connectors the same replication.policy settings" in (status.trace or "")
+        bench.configs.put_connector(NAME, {**CONFIG, **aliases})
+        bench.reconcile()
+        assert bench.statuses.connectors()["mm2-cpc"].state is State.RUNNING
+
+
 def test_a_config_that_was_parsed_when_it_was_stored_is_not_parsed_again(bench: Bench) -> None:
     parsed = Run(CONFIG)
     bench.leader.offer(NAME, CONFIG, lambda: parsed)

@@ -10,6 +10,7 @@ from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.domain.topics import TopicCreation
+from sparkmirror.groups.group_explanation import LATER_GROUPS
 from sparkmirror.kafka.admin.cluster_survey import ApiRange, ClusterSurvey, SurveyedBroker
 from sparkmirror.plan.flow_plan import FlowPlan, PlannedCopy
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
@@ -19,6 +20,7 @@ from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Blocked, BlockKind
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
+from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan
 from sparkmirror.storage.own_topics import OwnTopic, Unfit
 
@@ -384,18 +386,8 @@ def test_what_becomes_of_copies_whose_source_is_gone(survey: FlowSurvey) -> None
 def test_what_is_looked_for_once_only_is_said(survey: FlowSurvey) -> None:
     once = replace(survey.settings, refresh_topics_interval_s=None)
     found = findings(replace(survey, settings=once, refreshes_groups=False))
-    assert [(it.severity, it.subject, it.text) for it in found if it.kind == NEVER_AGAIN] == [
-        (
-            Severity.NOTE,
-            "refresh.topics.enabled",
-            "topics and partitions that come later than the start are not mirrored: "
-            "refresh.topics.enabled=false; a restart takes them",
-        ),
-        (
-            Severity.NOTE,
-            "refresh.groups.enabled",
-            "groups that come later than the start are not followed: refresh.groups.enabled=false; a "
-            "restart takes them",
-        ),
-    ]
+    assert {it.subject: (it.severity, it.text) for it in found if it.kind == NEVER_AGAIN} == {
+        "refresh.topics.enabled": (Severity.NOTE, LATER_TOPICS),
+        "refresh.groups.enabled": (Severity.NOTE, LATER_GROUPS),
+    }
     assert not [it for it in findings(survey) if it.kind == NEVER_AGAIN]
