@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help setup demo test test-all check-old-brokers prepared lint check format bench bench-versions bench-pages bench-looked-at \
-  soak soak-tokens tools package package-check sbom audit clean
+  soak soak-tokens tools docs package package-check audit clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
@@ -30,10 +30,10 @@ help:
 	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
 	@echo "             WALKS=1000000 ARGS='--seed 7 --minutes 60'"
 	@echo "make soak-tokens  an hour of logins by tokens of a minute that are rotated and revoked; MINUTES=4 TOKEN_S=8 SEED=7"
-	@echo "make package  wheel, sdist and checksums into dist/"
+	@echo "make docs    this documentation as a site with search, in build/docs/site; needs npm the first time"
+	@echo "make package  wheel, sdist, documentation, bill of materials and checksums into dist/"
 	@echo "make package-check  what users get, proved: 12 minutes the first time"
-	@echo "make sbom    a bill of materials of what users install (CycloneDX), from requirements.lock"
-	@echo "make audit   known vulnerabilities of the same packages"
+	@echo "make audit   known vulnerabilities of the packages in requirements.lock that users install"
 
 setup: $(STAMP)
 
@@ -111,20 +111,19 @@ $(TOOLS)/.installed: requirements-tools.lock
 	@$(TOOLS)/bin/python -m pip install --quiet --require-hashes -r requirements-tools.lock
 	@touch $@
 
-package: setup
+docs: setup tools
+	$(BIN)/python -m release.docs_site
+
+package: setup tools
 	$(BIN)/python -m release.artefacts
 
 package-check: package tools
 	-$(BIN)/sparkmirror prepare
 	$(PYTEST) --tiers package $(ARGS)
 
-build/runtime.txt: $(STAMP) tests/support/runtime_requirements.py
+build/runtime.txt: $(STAMP) release.runtime_requirements.py
 	@mkdir -p build
-	@$(BIN)/python -m tests.support.runtime_requirements >$@
-
-sbom: build/runtime.txt tools
-	$(TOOLS)/bin/cyclonedx-py requirements --pyproject pyproject.toml --output-reproducible \
-	  --output-file build/sparkmirror.cdx.json $<
+	@$(BIN)/python -m release.runtime_requirements >$@
 
 audit: build/runtime.txt tools
 	$(TOOLS)/bin/pip-audit --requirement $< --require-hashes --disable-pip --strict $(ARGS)

@@ -1,5 +1,7 @@
 """The wheel and the sdist: equal bytes from equal sources, and what a package index asks for."""
 
+import json
+import os
 import subprocess
 import tarfile
 import zipfile
@@ -7,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from release.artefacts import ROOT, build_distributions
+from release.artefacts import CHECKSUMS, ROOT, bill_of_materials, build_distributions, checksums, pack
 from tests.support.release_tools import release_tool
 
 
@@ -64,3 +66,29 @@ def test_the_sdist_is_a_source_tree_without_how_it_is_run_elsewhere(built: Path)
 
 def test_the_wheel_is_small(built: Path) -> None:
     assert next(built.glob("*.whl")).stat().st_size < 3_000_000
+
+
+def test_everything_that_is_packed_twice_has_the_same_bytes(tmp_path: Path) -> None:
+    contents = tmp_path / "site"
+    contents.mkdir()
+    (contents / "page.html").write_text("a page")
+    first = _packed(contents, tmp_path / "first.tar.gz")
+    os.utime(contents / "page.html", (1, 1))
+    assert _packed(contents, tmp_path / "second.tar.gz") == first
+
+
+def _packed(contents: Path, archive: Path) -> bytes:
+    pack(archive, [contents], "site")
+    return archive.read_bytes()
+
+
+def test_checksums_are_those_that_sha256sum_reads(tmp_path: Path) -> None:
+    (tmp_path / "one.whl").write_bytes(b"one")
+    (tmp_path / CHECKSUMS).write_text(checksums(tmp_path))
+    subprocess.run(["sha256sum", "--check", "--strict", CHECKSUMS], cwd=tmp_path, check=True)
+
+
+def test_the_bill_names_what_users_install_and_nothing_of_the_tests() -> None:
+    listed = {part["name"] for part in json.loads(bill_of_materials())["components"]}
+    assert {"kafka-python", "numpy", "pyspark", "botocore"} <= listed
+    assert not {"pytest", "mypy", "hatchling"} & listed

@@ -1,6 +1,6 @@
 """Prints the part of requirements.lock that a user installs, without the tools of the tests.
 
-`python -m tests.support.runtime_requirements [extra…]`, where the lock is installed; `make sbom` and
+`python -m release.runtime_requirements [extra…]`, where the lock is installed; `make package` and
 `make audit` take it. The extras are `spark` and `aws` by default.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-LOCK: Final = Path(__file__).parents[2] / "requirements.lock"
+LOCK: Final = Path(__file__).parents[1] / "requirements.lock"
 
 
 def needed(package: str, extras: Iterable[str]) -> set[str]:
