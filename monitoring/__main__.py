@@ -1,4 +1,4 @@
-"""Writes `monitoring/alerts.yml`, `monitoring/dashboards/` and `docs/runbooks.md`: `python -m monitoring`."""
+"""Writes rules, `monitoring/dashboards/` and `docs/runbooks.md`: `python -m monitoring`."""
 
 from monitoring.files import ROOT, rendered
 

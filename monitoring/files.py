@@ -13,6 +13,7 @@ from monitoring.boards import BOARDS, dashboard
 
 ROOT: Final = Path(__file__).parents[1]
 ALERTS: Final = Path("monitoring/alerts.yml")
+PROMETHEUS_RULE: Final = Path("deploy/kubernetes/prometheus/prometheusrule.yaml")
 RUNBOOKS: Final = Path("docs/runbooks.md")
 
 _MADE: Final = "# Made by `python -m monitoring`. The job that scrapes the mirror is called `mirror`.\n"
@@ -33,15 +34,23 @@ def rendered() -> Mapping[Path, str]:
         + "\n"
         for board in BOARDS
     }
-    return {ALERTS: _alerts(), RUNBOOKS: _runbooks(), **boards}
+    rules = {
+        "groups": [
+            {"name": "sparkmirror", "rules": [_rule(alert) for alert in PLAIN]},
+            {"name": "sparkmirror-freshness", "rules": [*recording_rules(), *map(_rule, burn_alerts())]},
+        ]
+    }
+    resource = {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {"name": "sparkmirror"},
+        "spec": rules,
+    }
+    return {ALERTS: _yaml(rules), PROMETHEUS_RULE: _yaml(resource), RUNBOOKS: _runbooks(), **boards}
 
 
-def _alerts() -> str:
-    groups = [
-        {"name": "sparkmirror", "rules": [_rule(alert) for alert in PLAIN]},
-        {"name": "sparkmirror-freshness", "rules": [*recording_rules(), *map(_rule, burn_alerts())]},
-    ]
-    return _MADE + yaml.safe_dump({"groups": groups}, sort_keys=False, width=1000, allow_unicode=True)
+def _yaml(content: Mapping[str, Any]) -> str:
+    return _MADE + yaml.safe_dump(content, sort_keys=False, width=1000, allow_unicode=True)
 
 
 def _rule(alert: Alert) -> dict[str, Any]:
