@@ -53,6 +53,8 @@ class Subject(StrEnum):
     ACL = "ACL"
     ACCOUNT = "account"
     """A user, or what a quota is for."""
+    TASK = "task"
+    """The tasks that copy, together."""
     ACTION = "action"
     """Something that the mirror does now and then."""
 

@@ -400,6 +400,7 @@ class SourceConnector:
         if job is None:
             return
         self._spark_watch.check(job, now)
+        self._troubles.tell("slots", self._spark_watch.waiting, is_logged=True)
         if not self._copy_jobs.has_other_slots():
             self._other_slots_since = None
         elif self._other_slots_since is None:

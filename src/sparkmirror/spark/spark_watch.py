@@ -3,8 +3,10 @@
 Spark retries a failed task at once and without end, and lets tasks without a slot wait silently.
 """
 
+from collections.abc import Sequence
 from typing import Protocol
 
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.spark.executors import JobStatus, explained
 
@@ -28,13 +30,14 @@ class SparkWatch:
         self._job: Watched | None = None
         self._failures = self._failures_logged = 0
         self._waits_since: float | None = None
-        self._logged_waiting = False
+        self.waiting: Sequence[Trouble] = ()
+        """The tasks that have no slot, if there are some for longer."""
         self._log_failures_at = float("-inf")
 
     def check(self, job: Watched, now: float) -> None:
         if job is not self._job:
             self._job, self._failures, self._failures_logged = job, 0, 0
-            self._waits_since, self._logged_waiting = None, False
+            self._waits_since, self.waiting = None, ()
         status = job.status(self._failures)
         if status is not None:
             self._check_failures(status, now)
@@ -51,13 +54,22 @@ class SparkWatch:
 
     def _check_waiting(self, status: JobStatus, now: float) -> None:
         if not status.waiting:
-            self._waits_since, self._logged_waiting = None, False
+            self._waits_since, self.waiting = None, ()
             return
         self._waits_since = now if self._waits_since is None else self._waits_since
-        if not self._logged_waiting and now - self._waits_since >= _WAITING_S:
-            self._logged_waiting = True
+        if now - self._waits_since < _WAITING_S:
+            return
+        if not self.waiting:
             self._log.warning(
                 "%d of %d tasks wait for a slot of Spark, and their partitions are not copied",
                 status.waiting,
                 status.tasks,
             )
+        self.waiting = [_without_slot(status)]
+
+
+def _without_slot(status: JobStatus) -> Trouble:
+    waiting = f"{status.waiting} of {status.tasks}"
+    reason = f"{waiting} wait for a slot of Spark, and their partitions are not copied"
+    remedy = "give Spark more cores, or end what holds them"
+    return Trouble(Cause(TroubleWord.WAITING, Subject.TASK, reason, remedy), "tasks")

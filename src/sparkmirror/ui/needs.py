@@ -63,6 +63,8 @@ def _needs_of_flow(flow: FlowView, silent: Sequence[ClusterLook], at: float) -> 
         follows = (Word.STARTING,)
         more = counted(len(flow.topics), "topic") if flow.topics else ""
         yield Need("flow", "", flow.flow, flow.state, _link("flow", flow), more)
+    if any(it.cause.subject is Subject.TASK for it in flow.troubles):
+        follows = (*follows, Word.UNKNOWN)
     lines = set()
     for of in by_cause(it for it in flow.troubles if not it.is_remark).values():
         lines.add(cause_line(of))
@@ -79,6 +81,8 @@ def _needs_of_flow(flow: FlowView, silent: Sequence[ClusterLook], at: float) -> 
 def _trouble_need(flow: FlowView, of: Sequence[Trouble], at: float) -> Need:
     first, since_s = of[0], max(0.0, at - min(it.since for it in of))
     word = _WORDS.get(first.word, Word.ACTION_REQUIRED if first.requires_action else Word.RETRYING)
+    if first.cause.subject is Subject.TASK:
+        word = Word.UNKNOWN
     state = State(word, since_s, f"{first.word}: {first.reason}", first.remedy)
     is_topic = first.cause.subject is Subject.TOPIC
     link = _link("topic", flow, first.what) if is_topic else _link("flow", flow)

@@ -1,7 +1,7 @@
 """Decides the word of a connector: of its own trouble, of what it copies, or of when it last wrote."""
 
 from sparkmirror.domain.quantities import as_ago
-from sparkmirror.domain.troubles import Trouble, action_required, by_cause, cause_line
+from sparkmirror.domain.troubles import Subject, Trouble, action_required, by_cause, cause_line
 from sparkmirror.metrics.looks import (
     CUT_OFF_AFTER_S,
     ConnectorLook,
@@ -31,13 +31,18 @@ def _state(look: ConnectorLook, topics: State, at: float) -> State:
     if look.trouble is not None:
         return not_running(look) or State(Word.ACTION_REQUIRED, error=look.trouble, advice=_DO_IT)
     worst = action_required(look.troubles)
-    return _working(look, topics) if worst is None else _troubled(look, worst, at)
+    if worst is not None:
+        return _troubled(Word.ACTION_REQUIRED, look, worst, at)
+    waiting = next((it for it in look.troubles if it.cause.subject is Subject.TASK), None)
+    if topics.word is Word.UNKNOWN and waiting is not None:
+        return _troubled(Word.UNKNOWN, look, waiting, at)
+    return _working(look, topics)
 
 
-def _troubled(look: ConnectorLook, worst: Trouble, at: float) -> State:
+def _troubled(word: Word, look: ConnectorLook, worst: Trouble, at: float) -> State:
     of = by_cause(look.troubles)[worst.cause]
     since_s = max(0.0, at - min(it.since for it in of))
-    return State(Word.ACTION_REQUIRED, since_s, cause_line(of), worst.remedy or _DO_IT)
+    return State(word, since_s, cause_line(of), worst.remedy or _DO_IT)
 
 
 def _working(look: ConnectorLook, topics: State) -> State:

@@ -70,9 +70,16 @@ def test_tasks_that_wait_long_are_logged_once(watch: SparkWatch, caplog: pytest.
     for now in (0.0, 9.0):
         watch.check(job, now)
     assert not caplog.messages
+    assert not watch.waiting
     for now in (10.0, 12.0):
         watch.check(job, now)
     assert caplog.messages == ["3 of 4 tasks wait for a slot of Spark, and their partitions are not copied"]
+    (told,) = watch.waiting
+    assert (told.what, told.word, told.requires_action) == ("tasks", "waiting", False)
+    assert told.reason == "3 of 4 wait for a slot of Spark, and their partitions are not copied"
+    job.current = JobStatus(tasks=4, waiting=0, failures=0)
+    watch.check(job, 14.0)
+    assert not watch.waiting
 
 
 def test_the_next_copy_job_is_watched_from_zero(watch: SparkWatch, caplog: pytest.LogCaptureFixture) -> None:

@@ -94,6 +94,19 @@ def test_a_start_is_one_thing_with_what_it_waits_for() -> None:
     assert (only.state.word, only.state.advice) == (Word.STARTING, "waits for Spark, which starts")
 
 
+def test_tasks_without_a_slot_of_spark_come_before_what_they_do_not_report() -> None:
+    reason = "3 of 4 wait for a slot of Spark, and their partitions are not copied"
+    cause = Cause(TroubleWord.WAITING, Subject.TASK, reason, "give Spark more cores")
+    silent = [look(f"t{number}", 0, is_silent=True) for number in range(4)]
+    seen = source(*silent, look(), begun_s=60.0, troubles=[Trouble(cause, "tasks", since=AT - 50)])
+    (only,) = needs(seen)
+    assert (only.kind, only.name) == ("task", "tasks")
+    assert only.state == (Word.UNKNOWN, 50.0, f"waiting: {reason}", "give Spark more cores")
+    (flow,) = view_of(Node("n", "1"), [seen], AT).flows
+    assert flow.state.word is Word.UNKNOWN
+    assert flow.state.error == f"tasks waiting: {reason}; give Spark more cores"
+
+
 def test_a_mirror_that_was_stopped_is_one_thing() -> None:
     stopped = source(
         look(), look("pages"), trouble="stopped in order", is_observed=True, is_running=False, is_stopped=True
