@@ -18,7 +18,7 @@ class FlowHistories:
 
     def __init__(self, connector: ConfiguredCheckpoint) -> None:
         topic = connector.settings.offset_syncs_topic
-        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, topic)
+        self._syncs = OffsetSyncsReader(connector.offset_syncs_consumer, topic, may_be_missing=True)
         self._reverse_syncs = ReverseSyncs(connector)
 
     def close(self) -> None:

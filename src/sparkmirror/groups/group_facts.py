@@ -65,7 +65,7 @@ def _said(settings: ConfiguredFlow) -> Sequence[Trouble]:
     """What the mirror has said last; nothing where it has not run, or where that may not be read."""
     topic = StateTopic.PROGRESS.of(settings.flow.source)
     names = [each.name for each in (settings.source, settings.checkpoint) if each is not None]
-    with closing(ProgressReader(settings.worker_client, topic)) as reader:
+    with closing(ProgressReader(settings.worker_client, topic, may_be_missing=True)) as reader:
         try:
             reader.catch_up()
         except KafkaError:

@@ -150,7 +150,7 @@ class _Asking:
     def _said(self) -> tuple[Mapping[TopicPartition, PartitionProgress], Sequence[Trouble]]:
         """The mirror's last reports, and what it can't do."""
         topic = StateTopic.PROGRESS.of(self._flow.flow.source)
-        with closing(ProgressReader(self._flow.worker_client, topic)) as reader:
+        with closing(ProgressReader(self._flow.worker_client, topic, may_be_missing=True)) as reader:
             try:
                 reader.catch_up()
             except KafkaError as error:

@@ -47,7 +47,9 @@ class FlowOffsets:
         self._syncs: OffsetSyncsReader | None = None
         if access.checkpoint is not None:
             syncs = access.checkpoint
-            self._syncs = OffsetSyncsReader(syncs.offset_syncs_consumer, syncs.settings.offset_syncs_topic)
+            self._syncs = OffsetSyncsReader(
+                syncs.offset_syncs_consumer, syncs.settings.offset_syncs_topic, may_be_missing=True
+            )
 
     def close(self) -> None:
         if self._syncs is not None:
@@ -130,7 +132,8 @@ class FlowOffsets:
     def errors(self) -> Mapping[TopicPartition, str]:
         """The mirror's own error for each partition that it can't copy; Java's mirror reports none."""
         access = self._access
-        with closing(ProgressReader(access.positions, StateTopic.PROGRESS.of(access.flow.source))) as reader:
+        topic = StateTopic.PROGRESS.of(access.flow.source)
+        with closing(ProgressReader(access.positions, topic, may_be_missing=True)) as reader:
             try:
                 reader.catch_up()
             except KafkaError:

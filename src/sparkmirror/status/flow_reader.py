@@ -44,7 +44,9 @@ class FlowReader:
         self._offsets = FlowOffsets(access)
         self._promotions = access.promotions_reader()
         self._heartbeat = LastHeartbeat(access)
-        self._progress = ProgressReader(access.positions, StateTopic.PROGRESS.of(access.flow.source))
+        self._progress = ProgressReader(
+            access.positions, StateTopic.PROGRESS.of(access.flow.source), may_be_missing=True
+        )
 
     def close(self) -> None:
         with ExitStack() as stack:

@@ -52,9 +52,10 @@ class OffsetSyncsReader:
         topic: str,
         *,
         turned: Callable[[RunSync], RunSync] | None = None,
+        may_be_missing: bool = False,
     ) -> None:
         """`turned` converts each sync, to one of the opposite direction for example."""
-        self._tail = TopicTail(settings, topic)
+        self._tail = TopicTail(settings, topic, may_be_missing=may_be_missing)
         self._turned = turned
         self._histories: dict[TopicPartition, SyncHistory] = {}
         self._is_first_reading = True

@@ -21,8 +21,8 @@ from sparkmirror.storage.progress import (
 class ProgressReader:
     """Keeps the latest record of every partition and connector. One owner."""
 
-    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
-        self._tail = TopicTail(settings, topic)
+    def __init__(self, settings: ConnectionSettings, topic: str, *, may_be_missing: bool = False) -> None:
+        self._tail = TopicTail(settings, topic, may_be_missing=may_be_missing)
         self._progress: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
         self._tasks: dict[tuple[ConnectorName, int], TaskProgress] = {}
         self._job_epochs: dict[ConnectorName, JobEpoch] = {}

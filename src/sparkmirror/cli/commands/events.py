@@ -111,7 +111,8 @@ def _read(tail: TopicTail) -> list[LogRecord]:
 
 def _tail(flow: MirroringFlow) -> TopicTail:
     settings = flow.settings
-    return TopicTail(settings.worker_client, StateTopic.EVENTS.of(settings.flow.source))
+    topic = StateTopic.EVENTS.of(settings.flow.source)
+    return TopicTail(settings.worker_client, topic, may_be_missing=True)
 
 
 def _events(records: Iterable[LogRecord]) -> list[Event]:

@@ -22,6 +22,7 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_time, counted
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.status.flow_look import NEVER_RUN
 from sparkmirror.storage.promotions import Promotions, promotions_json
 from sparkmirror.view.values import PartitionView, State
 from sparkmirror.view.words import Word
@@ -96,7 +97,7 @@ class FlowLag(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        if self.behind:
+        if self.behind or self.answer.state.error == NEVER_RUN:
             return NOT_FINE
         if not (self.answer.partitions or self.answer.promoted):
             return FINE if self.answer.only_heartbeats else of_word(self.answer.state.word)
@@ -246,7 +247,11 @@ def _summary(lag: FlowLag) -> str:
     behind, unknown, all_of_them = len(lag.behind), len(lag.unknown), len(lag.partitions)
     if not behind and not unknown:
         on_their_way = f", {counted(lag.records, 'record')} on the way" if lag.records else ""
-        return f"caught up, {counted(all_of_them, 'partition')}{on_their_way}"
+        caught_up = f"caught up, {counted(all_of_them, 'partition')}{on_their_way}"
+        if lag.answer.is_running is not False:
+            return caught_up
+        told = _told(lag.answer.state)
+        return told if lag.answer.state.error == NEVER_RUN else f"{caught_up}; {told}"
     of = f"of {counted(all_of_them, 'partition')}"
     parts = [f"{counted(lag.records, 'record')} behind, in {behind:,} {of}"] if behind else []
     parts += [f"{unknown:,} {of} unknown"] if unknown else []

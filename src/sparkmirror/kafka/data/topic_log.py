@@ -266,10 +266,18 @@ class TopicTail:
     """Follows partition 0 of a topic, or the whole of it. Not thread-safe: one owner."""
 
     def __init__(
-        self, settings: ConnectionSettings, topic: str, from_offset: int = 0, *, whole: bool = False
+        self,
+        settings: ConnectionSettings,
+        topic: str,
+        from_offset: int = 0,
+        *,
+        whole: bool = False,
+        may_be_missing: bool = False,
     ) -> None:
+        """`may_be_missing`: `read_to_end` does not wait for a topic that doesn't exist."""
         self._topic = topic
         self._whole = whole
+        self._may_be_missing = may_be_missing
         timeout_s = min(settings.request_timeout_s, _TAIL_RESPONSE_TIMEOUT_S)
         self._settings = replace(settings, request_timeout_s=timeout_s)
         self._reader = _LogReader(self._settings, from_offset)
@@ -294,6 +302,8 @@ class TopicTail:
         """Return all records up to the end. Raises KafkaError; RetriableError if it takes too long."""
         deadline = self._reader.network.time() + deadline_s
         try:
+            if self._may_be_missing:
+                self._require_topic()
             partitions = self._existing(deadline) if self._whole else [TopicPartition(self._topic, 0)]
             yield from _read_to_end(self._reader, partitions, deadline - self._reader.network.time())
         except (KafkaError, CorruptBatchError) as error:
@@ -301,6 +311,14 @@ class TopicTail:
 
     def close(self) -> None:
         self._reader.close()
+
+    def _require_topic(self) -> None:
+        """A second broker is asked, since a new topic may be unknown to the first."""
+        for _ in range(2):
+            if self._partitions():
+                return
+            self._reader.forget_leaders()
+        raise error_for(UNKNOWN_TOPIC_OR_PARTITION, self._topic)
 
     def _existing(self, deadline: float) -> Sequence[TopicPartition]:
         """Brokers learn of a topic one after the other: one that has just been created may be unknown yet."""

@@ -82,6 +82,25 @@ def test_nothing_is_on_its_way_where_nobody_copies() -> None:
     assert codes == [0, 0, 1]
 
 
+def test_a_mirror_that_does_not_run_is_told_beside_a_lag_of_0() -> None:
+    said = []
+    for trouble, is_stopped in (
+        ("no mirror of this file has run yet", False),
+        ("the mirror does not run: its last heartbeat was 60 s ago", False),
+        ("the mirror was stopped in order 9 s ago", True),
+    ):
+        seen = source(look(), is_observed=True, is_running=False, is_stopped=is_stopped, trouble=trouble)
+        (answer,) = answers(seen)
+        lag = lag_of(answer, bool, LagLimit(by_word=True))
+        said.append((lag.exit_code, _summary(lag)))
+    silent = "the mirror does not run: its last heartbeat was 60 s ago"
+    assert said == [
+        (1, "action required: no mirror of this file has run yet"),
+        (0, f"caught up, 1 partition; action required: {silent}"),
+        (0, "caught up, 1 partition; stopped: the mirror was stopped in order 9 s ago"),
+    ]
+
+
 def test_the_cause_of_unknown_lags_is_told() -> None:
     away = ClusterLook(Alias("b"), False, 75.0, "Connection refused")
     (answer,) = answers(source(look(), report_age_s=75.0, clusters=[away]))
