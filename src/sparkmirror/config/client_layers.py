@@ -117,6 +117,31 @@ def mirror_client(properties: Properties, client: str) -> ConnectionSettings:
     return _connection(shared, ADMIN.parse(shared), "sparkmirror-client")
 
 
+_NOT_OF_READERS: Final = {
+    "auto.offset.reset": "is not supported: startingOffsets says where a query starts",
+    "key.deserializer": "is not supported: keys are binary, decode them with functions of data frames",
+    "value.deserializer": "is not supported: values are binary, decode them with functions of data frames",
+    "enable.auto.commit": "is not supported: commit.group.id commits what a query has finished",
+    "interceptor.classes": "is not supported: nothing may change the records on their way",
+}
+
+
+def data_frame_consumer(options: Properties) -> ConsumerSettings:
+    """The consumer of a data frame: the options `kafka.*` of Spark's Kafka source. Raises ConfigError."""
+    properties = options.under("kafka.")
+    for key, reason in _NOT_OF_READERS.items():
+        if key in properties:
+            raise properties.refusal(key, reason)
+    consumer = _consumer(properties, _given_client_id(properties) or "sparkmirror-source", "")
+    if "max.partition.fetch.bytes" in properties:
+        return consumer
+    return replace(consumer, partition_fetch_bytes_max=_DATA_FRAME_FETCH_BYTES)
+
+
+_DATA_FRAME_FETCH_BYTES: Final = 4 << 20
+"""A task reads one partition: many records at once cost less."""
+
+
 def client_id(connector: Properties, role: str, task: int | None = None) -> str:
     """`S->T|NAME[-TASK]|ROLE`, as all of MM2's own clients are called since Kafka 3.5."""
     source, target, name = (

@@ -1,0 +1,1 @@
+"""Kafka as Spark data frames: the format `sparkmirror`, with the options of Spark's own Kafka connector."""

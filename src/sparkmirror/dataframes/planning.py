@@ -1,0 +1,51 @@
+"""Divides what a query reads into tasks, like `KafkaOffsetRangeCalculator` of Spark's Kafka source. Pure."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sparkmirror.domain.ids import TopicPartition
+
+
+class OffsetRange(NamedTuple):
+    """The records of a partition from `first` on, before `end`."""
+
+    partition: TopicPartition
+    first: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.first
+
+
+def divided(
+    ranges: Sequence[OffsetRange], tasks_min: int | None, task_records_max: int | None
+) -> list[OffsetRange]:
+    """At least `tasks_min` ranges, as far as there are records, of at most `task_records_max` each."""
+    filled = [each for each in ranges if each.size > 0]
+    if task_records_max is not None:
+        filled = [part for each in filled for part in _parts(each, -(-each.size // task_records_max))]
+    if tasks_min is None or len(filled) >= tasks_min:
+        return filled
+    total = sum(each.size for each in filled)
+    whole = [each for each in filled if _share(each.size, total, tasks_min) == 1]
+    split_total = total - sum(each.size for each in whole)
+    split_tasks = max(tasks_min - len(whole), 1)
+    return [
+        part
+        for each in filled
+        for part in _parts(each, 1 if each in whole else _share(each.size, split_total, split_tasks))
+    ]
+
+
+def _share(size: int, total: int, tasks: int) -> int:
+    return max(int(size / total * tasks + 0.5), 1)
+
+
+def _parts(whole: OffsetRange, count: int) -> Iterator[OffsetRange]:
+    first = whole.first
+    for left in range(count, 0, -1):
+        end = first + (whole.end - first) // left
+        if end > first:
+            yield whole._replace(first=first, end=end)
+        first = end
