@@ -7,7 +7,7 @@ import confluent_kafka as confluent
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming import StreamingQuery
+from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_sparkmirror import offsets_behind_latest
 from sparkmirror.clusters import LocalCluster
@@ -45,7 +45,7 @@ def test_batch_query(spark: SparkSession, servers: str) -> None:
     ]
     rows = frame.selectExpr("CAST(key AS STRING)", "CAST(value AS STRING)", "partition", "offset").collect()
     assert sorted((row.partition, row.offset, row.key, row.value) for row in rows) == [
-        (partition, at, key.decode(), value.decode())
+        (partition, at, (key or b"").decode(), (value or b"").decode())
         for partition in range(2)
         for at, (key, value) in enumerate(numbered(COUNT))
     ]
@@ -56,7 +56,7 @@ def test_only_columns_of_the_schema(spark: SparkSession, servers: str) -> None:
         "offset BIGINT, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
     )
     frame = reader.option("kafka.bootstrap.servers", servers).option("subscribe", TOPIC).load()
-    assert frame.where("headers IS NULL").agg({"offset": "sum"}).first()[0] == COUNT * (COUNT - 1)
+    assert frame.where("headers IS NULL").agg({"offset": "sum"}).collect()[0][0] == COUNT * (COUNT - 1)
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,9 @@ def test_streaming_query_with_a_limit_and_a_group(spark: SparkSession, servers: 
     writer = frame.writeStream.format("memory").queryName("spark_orders").trigger(availableNow=True)
     progress = ended(writer.option("checkpointLocation", str(tmp_path / "checkpoint")).start())
     assert [each.numInputRows for each in progress if each.numInputRows] == [2500, 2500, 1000]
-    assert spark.sql("SELECT count(DISTINCT partition, offset) FROM spark_orders").first()[0] == 2 * COUNT
+    assert (
+        spark.sql("SELECT count(DISTINCT partition, offset) FROM spark_orders").collect()[0][0] == 2 * COUNT
+    )
     behind = [offsets_behind_latest(each)["maxOffsetsBehindLatest"] for each in progress if each.numInputRows]
     assert behind == [1750, 500, 0]
     consumer = confluent.Consumer({"bootstrap.servers": servers, "group.id": "spark.group"})
