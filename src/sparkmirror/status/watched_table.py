@@ -41,14 +41,17 @@ def _columns(
     oldest_s = np.array([flow.oldest_s.get(it, NAN) for it in sources], np.float64) + passed_s
     throttled = np.array([flow.throttled.get(it, (0.0, 0.0)) for it in tasks.tolist()]).reshape(-1, 2)
     is_foreign = np.isnan(tasks)
+    stored = {it.source for it in flow.partitions if it.position is not None}
+    is_stored = np.array([it in stored for it in sources], np.bool_)
     is_guess = (known.lag > 0) & (known.lag_s <= _GUESSED_MAX_S)
     return known._replace(
         task=tasks,
         byte_rate=np.where(is_foreign, NAN, known.byte_rate),
         moved_s=np.where(is_foreign, np.array([float(it) for it, _ in moved]), known.moved_s),
         closed=np.where(is_foreign, np.array([float(it) for _, it in moved]), known.closed),
-        # Of what the look could not have yet, nobody is behind.
-        slack_s=np.where(is_foreign, POSITION_INTERVAL_S, passed_s),
+        # Nobody is behind by what the look could not have yet: a position may be stored later than it is
+        # reached. Where none was ever stored, nothing says that records are copied.
+        slack_s=np.where(is_foreign & is_stored, POSITION_INTERVAL_S, passed_s),
         lag_s=np.where(np.isnan(oldest_s) & ~is_guess, known.lag_s, oldest_s),
         source_throttled=throttled[:, 0],
         target_throttled=throttled[:, 1],

@@ -8,6 +8,8 @@ from sparkmirror.metrics.looks import Motion
 from sparkmirror.metrics.partition_table import Columns, table_of
 from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.status.watched_table import watched_table
+from sparkmirror.view.conditions import CONDITIONS, Situation, conditions_of
+from sparkmirror.view.words import Word
 from tests.support.mirror_looks import behind, look, report
 
 OWN, JAVAS = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -15,7 +17,8 @@ OWN, JAVAS = TopicPartition("orders", 0), TopicPartition("orders", 1)
 
 def test_of_java_nothing_is_told_that_kafka_does_not_tell() -> None:
     table = table_of([look(), behind("orders", 1, 900, closed=5)])
-    flow = FlowLook([], oldest_s={JAVAS: 20.0}, reports={OWN: report(OWN, task=3)})
+    stored = [report(JAVAS, position=11)]
+    flow = FlowLook(stored, oldest_s={JAVAS: 20.0}, reports={OWN: report(OWN, task=3)})
     seen = watched_table(table, flow, lambda _: Motion(60.0, 40), 2.5)
     own, javas = seen
     assert (own.task, own.lag_s, own.motion, own.slack_s) == (3, 0.0, None, 2.5)
@@ -24,6 +27,16 @@ def test_of_java_nothing_is_told_that_kafka_does_not_tell() -> None:
     for name, told, alone in zip(Columns._fields, seen.columns, table_of(list(seen)).columns, strict=True):
         assert np.array_equal(told, alone, equal_nan=True), name
     assert list(seen.latencies()) == [own.latencies]
+
+
+@pytest.mark.parametrize(("position", "word"), [(11, Word.CAUGHT_UP), (None, Word.CATCHING_UP)])
+def test_a_partition_without_a_stored_position_has_not_caught_up(position: int | None, word: Word) -> None:
+    """Java stores positions each minute; a mirror that has just started has stored none."""
+    table = table_of([behind("orders", 1, 100, closed=0)])
+    flow = FlowLook([report(JAVAS, position=position)], oldest_s={JAVAS: 20.0})
+    columns = watched_table(table, flow, lambda _: None, 0.0).columns
+    (condition,) = conditions_of(Situation(columns))
+    assert CONDITIONS[condition].word is word
 
 
 @pytest.mark.parametrize(("lag_s", "known_s"), [(0.0, None), (5.0, None), (6.0, 6.0)])
