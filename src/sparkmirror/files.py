@@ -1,12 +1,14 @@
-"""Opens files that a configuration names, whose author need not be trusted.
+"""Opens files that a configuration names, whose author need not be trusted; writes files whole.
 
-Where they must lie below certain folders, every folder on the way is opened from the one above and no link is
-followed, so what was a file when the path was looked up can't be swapped for a link before it is opened.
+Where the first must lie below certain folders, every folder on the way is opened from the one above and no
+link is followed: what was a file when the path was looked up can't be swapped for a link before it is opened.
 """
 
 import errno
 import os
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,3 +57,22 @@ def opened_below(root: Path, parts: tuple[str, ...], flags: int) -> int:
         return os.open(parts[-1], flags, dir_fd=folder)
     finally:
         os.close(folder)
+
+
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """Yield the path of a draft, which takes the place of the file when the block has ended without an error.
+
+    Raises OSError, with the name of the file: on a full disk the former file stays, nothing of a new one.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        yield draft
+        draft.replace(path)
+    except OSError as error:
+        if error.filename:
+            raise
+        raise OSError(error.errno, error.strerror, str(path)) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()

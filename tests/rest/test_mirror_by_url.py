@@ -18,8 +18,8 @@ from sparkmirror.storage.progress import Driver, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
-from tests.rest.in_terminal import shown_in_a_terminal
 from tests.support.certificates import authority, issued
+from tests.support.in_terminal import shown_in_a_terminal
 from tests.support.memory_herder import MemoryHerder
 from tests.support.mirror_looks import HOSTILE, SOURCE, behind, look, source
 from tests.support.rest_serving import server, serving

@@ -9,6 +9,7 @@ from typing import Any, Literal, Self
 from sparkmirror.clusters.processes import ProcessId
 from sparkmirror.clusters.storage import random_id
 from sparkmirror.domain.errors import ClusterStartError
+from sparkmirror.files import written_whole
 
 STATE_FILE = "cluster.json"
 
@@ -61,9 +62,8 @@ class ClusterState:
 
     def save(self, directory: Path) -> None:
         """Replace the file in one step, so that no reader sees half of it."""
-        partial = directory / f"{STATE_FILE}.partial"
-        partial.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
-        partial.replace(directory / STATE_FILE)
+        with written_whole(directory / STATE_FILE) as draft:
+            draft.write_text(json.dumps(asdict(self), indent=2), encoding="utf-8")
 
     def wanted_as(self, spec: ClusterSpec) -> Self:
         """The same data under other settings. A cluster can't change its number of brokers."""

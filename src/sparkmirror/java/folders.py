@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from sparkmirror.domain.errors import SparkmirrorError
+
 
 def cache_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
     """SPARKMIRROR_CACHE, else `sparkmirror` in XDG_CACHE_HOME, ~/Library/Caches (macOS) or ~/.cache."""
@@ -55,9 +57,14 @@ def locked(path: Path, on_wait: Callable[[], None]) -> Iterator[int]:
     """Hold the lock file; yields its descriptor. `on_wait` is called once if another process holds it.
 
     The system releases it when the last process that inherited the descriptor has ended.
+    Raises SparkmirrorError for a folder that can't be written.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        why = f"{path.parent} can't be written: {error.strerror}"
+        raise SparkmirrorError(f"{why}; SPARKMIRROR_CACHE names another folder") from error
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -21,6 +21,7 @@ from typing import Final, NamedTuple
 
 import sparkmirror
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.files import written_whole
 from sparkmirror.java.folders import locked, writable_cache_folder
 
 FOLDER: Final = "sparkmirror"
@@ -139,19 +140,15 @@ def archive_contents(more: Collection[str] = ()) -> ArchiveContents:
 
 def write_archive(contents: ArchiveContents, file: Path) -> None:
     """Gzipped tar, the same bytes for the same files. Raises OSError."""
-    partial = file.with_name(f".{file.name}.partial")
-    try:
-        with (
-            partial.open("wb") as raw,
-            gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as packed,
-            tarfile.open(fileobj=packed, mode="w") as archive,
-        ):
-            _add_launcher(archive)
-            for each in sorted(contents.files, key=lambda packed: packed.name):
-                archive.add(each.file, f"packages/{each.name}", recursive=False, filter=_anonymous)
-        partial.rename(file)
-    finally:
-        partial.unlink(missing_ok=True)
+    with (
+        written_whole(file) as draft,
+        draft.open("wb") as raw,
+        gzip.GzipFile("", "wb", _COMPRESSION, raw, mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        _add_launcher(archive)
+        for each in sorted(contents.files, key=lambda packed: packed.name):
+            archive.add(each.file, f"packages/{each.name}", recursive=False, filter=_anonymous)
 
 
 def cached_archive(contents: ArchiveContents, on_write: Callable[[], None]) -> Path:

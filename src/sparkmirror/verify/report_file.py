@@ -1,7 +1,6 @@
 """Keeps the results of `sparkmirror verify` in a file, from which the next run continues."""
 
 import json
-import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from functools import reduce
@@ -12,6 +11,7 @@ from typing import Any
 from sparkmirror.batches.agreement.compared_log import Span
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.files import written_whole
 from sparkmirror.verify.range_comparison import RangePlan, Sides
 from sparkmirror.verify.range_planning import Offsets, merged
 from sparkmirror.verify.rules_and_result import Comparison, Rules
@@ -123,9 +123,8 @@ class Report:
             for flow, partitions in self._flows.items()
         }
         content = json.dumps({"format": _FORMAT, "flows": {**self._other_flows, **flows}}, indent=1)
-        draft = self._path.with_name(f".{self._path.name}.{os.getpid()}")
-        draft.write_text(content, encoding="utf-8")
-        draft.replace(self._path)
+        with written_whole(self._path) as draft:
+            draft.write_text(content, encoding="utf-8")
 
     def _load(self, path: Path, sides: Mapping[str, Sides]) -> None:
         try:

@@ -1,7 +1,6 @@
 """Defines `sparkmirror convert`: converts configurations of MirrorMaker 2 between their forms."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from sparkmirror.config.conversion.forms import File, Form
 from sparkmirror.config.conversion.model import Remarks
 from sparkmirror.config.conversion.strimzi_clusters import MOUNTED_SECRETS
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
+from sparkmirror.files import written_whole
 from sparkmirror.settings.mirror_maker_file import check_file
 
 _READABLE_BY_OWNER: Final = 0o600
@@ -104,7 +104,6 @@ def _write(files: Sequence[File], form: Form, arguments: argparse.Namespace) -> 
         if path.resolve() in inputs:
             raise ConfigError(str(path), None, "is an input file; write to another file")
     for path, file in paths.items():
-        path.unlink(missing_ok=True)
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _READABLE_BY_OWNER)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-            opened.write(file.text)
+        with written_whole(path) as draft:
+            draft.touch(_READABLE_BY_OWNER)
+            draft.write_text(file.text, encoding="utf-8")

@@ -17,9 +17,13 @@ _SIZE: Final = (40, 160)
 _WITHIN_S: Final = 120.0
 
 
-def shown_in_a_terminal(words: Sequence[str], until: bytes, keys: bytes = b"q", code: int = 0) -> bytes:
+PROGRAM: Final = Path(sys.executable).with_name("sparkmirror")
+
+
+def shown_in_a_terminal(
+    words: Sequence[str], until: bytes, keys: bytes = b"q", code: int = 0, program: Path = PROGRAM
+) -> bytes:
     """What `sparkmirror` shows until that text; then the keys are typed, and it must end with this code."""
-    program = Path(sys.executable).with_name("sparkmirror")
     leading, following = pty.openpty()
     termios.tcsetwinsize(following, _SIZE)
     process = subprocess.Popen(
