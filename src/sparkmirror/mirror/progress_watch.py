@@ -119,9 +119,8 @@ class ProgressWatch:
         self.thread = PeriodicThread("progress watch", self._log, self._jobs, self._reader.close)
 
     def failed_tasks(self) -> Mapping[int, str]:
-        """The tasks with a failed partition, and its error. Safe in any thread."""
-        failed = [report for report in self._current if report.state is PartitionState.FAILED]
-        return {report.task: f"{report.source}: {report.error}" for report in failed}
+        """As `failed_tasks` of the reports. Safe in any thread."""
+        return failed_tasks(self._current)
 
     def written_topics(self) -> Collection[str]:
         """The target's topics that records were copied to. Safe in any thread."""
@@ -274,6 +273,12 @@ class ProgressWatch:
             is_known = away is None and not held and all(known_lag(report) == 0 for report in reports)
             self._log.info("%s, %s", "nothing new to copy" if is_known else "nothing was copied", lag)
         self._idle_summaries += 1
+
+
+def failed_tasks(reports: Iterable[PartitionProgress]) -> Mapping[int, str]:
+    """Return the tasks that are FAILED in Connect's words: those with a failed partition, with its error."""
+    failed = [report for report in reports if report.state is PartitionState.FAILED]
+    return {report.task: f"{report.source}: {report.error}" for report in failed}
 
 
 def lag_line(

@@ -158,7 +158,13 @@ class _Asking:
                     self._notes.append(f"the mirror's progress topic can't be read: {error}")
                 return {}, ()
             name = self._connector.name
-            reports = {source: report for (of, source), report in reader.poll().items() if of == name}
+            job = reader.job_epochs.get(name)
+            reports = {
+                # A mirror that was stopped has stored its last positions, and another may run since then.
+                source: replace(report, position=None) if job is not None and job.stopped else report
+                for (of, source), report in reader.poll().items()
+                if of == name
+            }
             return reports, reader.troubles_of(name)
 
     def _configs(self, topic: str, remote: str, refused: Mapping[str, str]) -> Sequence[ConfigDifference]:
@@ -191,8 +197,10 @@ def _with_report(facts: MirroredPartition, report: PartitionProgress | None) -> 
     if report is None:
         return facts
     is_failing = report.state in (PartitionState.RETRYING, PartitionState.FAILED)
+    known = [facts.mirrored_to, None if report.position is None else report.position + 1]
     return replace(
         facts,
+        mirrored_to=max((it for it in known if it is not None), default=None),
         state=report.state.value,
         error=report.error if is_failing else None,
         notice=report.notice,

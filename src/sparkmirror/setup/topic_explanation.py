@@ -32,8 +32,8 @@ class ConfigDifference:
 class MirroredPartition:
     """Offsets are None where they can't be told, or there are none.
 
-    `mirrored_to` is the next offset to be copied, by the stored position. `state`, `error`, `notice` and
-    `incidents` are the mirror's own last words, from its progress topic.
+    `mirrored_to` is the next offset to be copied, by the stored position or a later report. `state`, `error`,
+    `notice` and `incidents` are the mirror's own last words, from its progress topic.
     """
 
     source: TopicPartition

@@ -1,22 +1,23 @@
-"""Looks at a run's flows from outside, from Kafka alone, as `status FILE` and `lag FILE` do.
+"""Looks at a run's flows from outside, from Kafka alone, as `status`, `lag` and `topics explain` do.
 
 Positions are never ahead of the records, so a lag of 0 is true at every moment.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.settings.configured import configured_flow
+from sparkmirror.domain.explanation import Explanation
+from sparkmirror.plan.topic_facts import topic_facts
+from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
+from sparkmirror.setup.topic_explanation import explain
 from sparkmirror.status.flow_access import FlowAccess
-from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.status.flow_reader import FlowReader
 from sparkmirror.status.partition_reports import PartitionReports
 from sparkmirror.storage.progress import PartitionProgress
@@ -28,13 +29,20 @@ _LOOK_MAX_S: Final = 120.0
 _IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 
+class _Seen(NamedTuple):
+    """What one look has seen: as `status` and `lag` tell it, and `topics explain`."""
+
+    reports: Sequence[PartitionProgress]
+    explained: Explanation
+
+
 class OutsideLooks:
     """One flow. `violated` gets a lag of 0 while records are missing."""
 
     def __init__(self, stage: Stage, flow: CheckedFlow) -> None:
         self._stage = stage
         self._flow = flow
-        self._access = _access(stage, flow)
+        self._settings = _networked(stage, flow)
 
     def begin(self) -> None:
         """Look while everything else goes on."""
@@ -48,74 +56,97 @@ class OutsideLooks:
         looked = self._stage.network.executor().submit(self._read)
         if not self._stage.run_until(looked.done, _LOOK_MAX_S):
             return [f"no look is over after {_LOOK_MAX_S:g} s"]
-        reports = looked.result()
-        if reports is None:
+        seen = looked.result()
+        if seen is None:
             return ["nothing can be read"]
-        return [f"{it.source}: lag {it.lag}, {it.error}" for it in reports if it.lag != 0 or it.error] + [
-            f"{self._flow.ends.topic}-{at} is not told"
-            for at in self._flow.partitions
-            if at not in {it.source.partition for it in reports}
+        told = {it.source.partition for it in seen.reports}
+        return [
+            *(f"{it.source}: lag {it.lag}, {it.error}" for it in seen.reports if it.lag != 0 or it.error),
+            *(f"{self._flow.ends.topic}-{at} is not told" for at in self._flow.partitions if at not in told),
+            *(f"explained: {obstacle}" for obstacle in seen.explained.obstacles),
+            *(
+                f"{it.source} is explained: {it.why}, lag {it.numbers['lag']}"
+                for it in seen.explained.partitions
+                if it.numbers["lag"] != 0 or not it.is_fine
+            ),
         ]
 
-    def _read(self) -> list[PartitionProgress] | None:
+    def _read(self) -> _Seen | None:
         """None while a cluster can't be read: then there are no words."""
+        source = self._settings.source
+        assert source is not None
+        access = FlowAccess.of(self._settings, source)
         try:
-            with closing(FlowReader(self._access, lambda: self._stage.source.now_ms() / 1000)) as reader:
-                look: FlowLook = reader.read()
+            with closing(FlowReader(access, lambda: self._stage.source.now_ms() / 1000)) as reader:
+                reports = PartitionReports().of(reader.read())
+            return _Seen(reports, explain(topic_facts(self._settings, source, self._flow.ends.topic)))
         except SparkmirrorError:
             return None
-        return PartitionReports().of(look)
 
     def _missing(self) -> Mapping[int, set[int]]:
         return {at: self._flow.missing(at) for at in self._flow.partitions}
 
-    def _judge(self, reports: list[PartitionProgress] | None, before: Mapping[int, set[int]]) -> None:
+    def _judge(self, seen: _Seen | None, before: Mapping[int, set[int]]) -> None:
+        if seen is None:
+            return
         still = self._missing()
-        for report in reports or ():
-            missing = before[report.source.partition] & still[report.source.partition]
-            if report.lag == 0 and missing:
+        lags = [(it.source, it.lag, "seen from outside") for it in seen.reports]
+        lags += [(it.source, it.numbers["lag"], "as it is explained") for it in seen.explained.partitions]
+        for source, lag, how in lags:
+            missing = before[source.partition] & still[source.partition]
+            if lag == 0 and missing:
                 lacking = f"records {sorted(missing)} are missing"
-                self._flow.violated(f"{report.source} has lag 0, seen from outside, and {lacking}")
+                self._flow.violated(f"{source} has lag 0, {how}, and {lacking}")
 
 
-def _access(stage: Stage, flow: CheckedFlow) -> FlowAccess:
+def _networked(stage: Stage, flow: CheckedFlow) -> ConfiguredFlow:
+    """The flow as a file would configure it, with all connections in memory."""
     ends = flow.ends
-    access = _configured(
+    settings = _configured(
         *ends.flow, _servers(ends.source), _servers(ends.target), ends.topic, ends.topic == ends.remote
     )
-    network = stage.network
-    consumer = replace(access.consumer.connection, network=network)
+    source, network = settings.source, stage.network
+    assert source is not None
+    consumer = replace(source.consumer_of(0).connection, network=network)
+    producer = source.producer_of(0)
+    producer = replace(producer, connection=replace(producer.connection, network=network))
+    reads = ConsumerSettings(consumer, read_committed=stage.shape.reads_committed)
     return replace(
-        access,
-        connector=ConnectorName("drill"),
-        positions_topic=POSITIONS,
-        consumer=ConsumerSettings(consumer, read_committed=stage.shape.reads_committed),
-        source_admin=replace(access.source_admin, network=network),
-        target_admin=replace(access.target_admin, network=network),
-        producer=replace(access.producer, network=network),
-        positions=replace(access.positions, network=network),
-        heartbeat_admin=replace(access.heartbeat_admin, network=network),
+        settings,
+        worker_client=replace(settings.worker_client, network=network),
+        source=replace(
+            source,
+            source_admin=replace(source.source_admin, network=network),
+            target_admin=replace(source.target_admin, network=network),
+            offset_syncs_admin=replace(source.offset_syncs_admin, network=network),
+            offset_syncs_producer=replace(source.offset_syncs_producer, network=network),
+            consumer_of=lambda _: reads,
+            producer_of=lambda _: producer,
+        ),
+        heartbeat=replace(settings.heartbeat, admin=replace(settings.heartbeat.admin, network=network)),
     )
 
 
 @lru_cache(maxsize=64)
 def _configured(
     source: str, target: str, at_source: str, at_target: str, topic: str, keeps: bool
-) -> FlowAccess:
+) -> ConfiguredFlow:
     properties = {
         "clusters": f"{source}, {target}",
         f"{source}.bootstrap.servers": at_source,
         f"{target}.bootstrap.servers": at_target,
+        f"{target}.offset.storage.topic": POSITIONS,
         f"{source}->{target}.enabled": "true",
+        f"{source}->{target}.name": "drill",
         f"{source}->{target}.topics": topic,
         "emit.heartbeats.enabled": "false",
         "emit.checkpoints.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+        "replication.factor": "1",
         **({"replication.policy.class": _IDENTITY} if keeps else {}),
     }
     (flow,) = MirrorMakerConfig(Properties(properties)).flows([target])
-    configured = configured_flow(flow)
-    assert configured.source is not None
-    return FlowAccess.of(configured, configured.source)
+    return configured_flow(flow)
 
 
 def _servers(cluster: MemoryCluster) -> str:

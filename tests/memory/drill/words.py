@@ -1,15 +1,18 @@
 """Compares the words for a run's partitions with the truth: what is due, what has arrived, and what failed.
 
 The words are those of pages, `GET /mirror`, `status`, `/metrics`: made by the view, from the reports that a
-driver reads once a second. A word may be late, by as long as the design says, and never longer.
+driver reads once a second; and Connect's states of tasks, from the same reports. A word may be late, by as
+long as the design says, and never longer.
 """
 
+from collections.abc import Mapping
 from typing import Final
 
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, SourceLook
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import StalledPartitions
+from sparkmirror.mirror.progress_watch import failed_tasks
 from sparkmirror.storage.progress import PartitionProgress, TaskProgress, parse
 from sparkmirror.view.conditions import CURRENT_S
 from sparkmirror.view.making import Node, view_of
@@ -63,12 +66,17 @@ class FlowWords:
             self._said(view)
             for view in self._views()
             if view.state.word is not Word.CAUGHT_UP or view.lag.records != 0 or view.state.error
-        ]
+        ] + [f"task {task} is FAILED for Connect: {why}" for task, why in self._failed().items()]
 
     def action_required(self, partition: int) -> bool:
-        """Whether an operator is asked to act, with the reason."""
-        state = next(view.state for view in self._views() if view.source.partition == partition)
-        return state.word is Word.ACTION_REQUIRED and bool(state.error)
+        """Whether an operator is asked to act, with the reason, by the view and by Connect's status."""
+        view = next(view for view in self._views() if view.source.partition == partition)
+        report = self._reports.get(view.source)
+        is_failed = report is not None and report.task in self._failed()
+        return view.state.word is Word.ACTION_REQUIRED and bool(view.state.error) and is_failed
+
+    def _failed(self) -> Mapping[int, str]:
+        return failed_tasks(self._reports.values())
 
     def _look(self) -> None:
         self._read()

@@ -84,6 +84,9 @@ def test_a_word_of_what_is_over_is_wrong(stage: Stage) -> None:
     report(stage, replace(CAUGHT_UP, state=PartitionState.RETRYING, error="no answer"))
     pass_time(stage, SETTLED_S)
     assert words.wrong() == ["orders-0 is said to be retrying (no answer), lag None"]
+    report(stage, replace(CAUGHT_UP, state=PartitionState.FAILED, error="too large"))
+    pass_time(stage, 2.0)
+    assert words.wrong()[1:] == ["task 0 is FAILED for Connect: orders-0: too large"]
 
 
 def test_a_failure_asks_somebody_to_act(stage: Stage) -> None:
@@ -103,12 +106,15 @@ def test_from_outside_a_lag_of_0_is_wrong_while_a_record_is_missing(stage: Stage
     plant(stage, POSITIONS, position)
     outside.begin()
     pass_time(stage, 5.0)
-    assert stage.violations[-1].endswith(
-        "orders-0 has lag 0, seen from outside, and records [0, 1, 2] are missing"
-    )
+    lacking = "and records [0, 1, 2] are missing"
+    for how in ("seen from outside", "as it is explained"):
+        assert any(it.endswith(f"orders-0 has lag 0, {how}, {lacking}") for it in stage.violations)
 
 
 def test_from_outside_a_flow_that_has_not_begun_lags(stage: Stage) -> None:
     outside = OutsideLooks(stage, stage.forward)
     stage.write(0, 3)
-    assert outside.wrong() == ["orders-0: lag 3, None"]
+    assert outside.wrong() == [
+        "orders-0: lag 3, None",
+        "orders-0 is explained: not begun: no position of it is stored, lag None",
+    ]
