@@ -17,6 +17,8 @@ LATER_TOPICS: Final = (
     "a restart takes them"
 )
 
+AHEAD: Final = "its position is beyond the source's end: the topic was created again, or truncated"
+
 
 @dataclass(frozen=True, slots=True)
 class ConfigDifference:
@@ -118,7 +120,8 @@ def _when(facts: TopicFacts, what: str) -> str:
 def _partition(facts: TopicFacts, partition: MirroredPartition) -> PartitionExplanation:
     lag = None
     if partition.end is not None and partition.mirrored_to is not None:
-        lag = max(0, partition.end - partition.mirrored_to)
+        lag = partition.end - partition.mirrored_to
+        lag = None if lag < 0 else lag
     why, is_fine = _state(facts, partition, lag)
     if partition.incidents:
         counts = ", ".join(f"{kind}: {count}" for kind, count in sorted(partition.incidents.items()))
@@ -149,6 +152,8 @@ def _state(facts: TopicFacts, partition: MirroredPartition, lag: int | None) -> 
     if partition.start is not None and partition.start > partition.mirrored_to:
         lost = partition.start - partition.mirrored_to
         return f"{lost:,} records behind its position are gone from {facts.flow.source}", True
+    if lag is None and partition.end is not None:
+        return AHEAD, False
     if lag is None:
         return "its end is unknown", True
     return ("caught up" if lag == 0 else f"{counted(lag, 'record')} behind"), True

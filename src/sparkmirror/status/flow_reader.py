@@ -18,6 +18,7 @@ from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST
 from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.kafka.wire.fetch import FetchedPartition
+from sparkmirror.setup.topic_explanation import AHEAD
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets, offsets_or_errors
@@ -27,7 +28,6 @@ from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.progress_reader import ProgressReader
 
 NOT_BEGUN = "not begun, and auto.offset.reset decides where it begins"
-AHEAD = "its position is beyond the source's end: the topic was created again, or truncated"
 ABSENT = "the source has no such partition now"
 _FETCH_BYTES: Final = 1 << 20
 _RECENT_S: Final = 60.0

@@ -7,7 +7,7 @@ import pytest
 from sparkmirror.domain.explanation import Verdict
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
-from sparkmirror.setup.topic_explanation import LATER_TOPICS, MirroredPartition, TopicFacts, explain
+from sparkmirror.setup.topic_explanation import AHEAD, LATER_TOPICS, MirroredPartition, TopicFacts, explain
 
 HERE, THERE = TopicPartition("orders", 0), TopicPartition("us.orders", 0)
 PARTITION = MirroredPartition(HERE, THERE, start=0, end=100, mirrored_to=100, target_end=100, state="RUNNING")
@@ -70,6 +70,7 @@ def test_without_a_refresh_nothing_is_announced(there: int | None, what: str | N
     [
         (replace(PARTITION, end=150), "50 records behind", True),
         (replace(PARTITION, end=None), "its end is unknown", True),
+        (replace(PARTITION, end=90), AHEAD, False),
         (replace(PARTITION, mirrored_to=None), "not begun: no position of it is stored", True),
         (replace(PARTITION, mirrored_to=None, end=0), "empty, and not begun", True),
         (replace(PARTITION, start=130, end=150), "30 records behind its position are gone from us", True),

@@ -1,5 +1,6 @@
 from sparkmirror.domain.errors import RetriableError
-from sparkmirror.status.flow_reader import ABSENT, AHEAD, NOT_BEGUN, lag_of
+from sparkmirror.setup.topic_explanation import AHEAD
+from sparkmirror.status.flow_reader import ABSENT, NOT_BEGUN, lag_of
 
 
 def test_a_lag_of_zero_and_an_unknown_one_are_not_the_same() -> None:
