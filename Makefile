@@ -31,7 +31,7 @@ help:
 	@echo "             WALKS=1000000 ARGS='--seed 7 --minutes 60'"
 	@echo "make soak-tokens  an hour of logins by tokens of a minute that are rotated and revoked; MINUTES=4 TOKEN_S=8 SEED=7"
 	@echo "make docs    this documentation as a site with search, in build/docs/site; needs npm the first time"
-	@echo "make package  wheel, sdist, documentation, bill of materials and checksums into dist/"
+	@echo "make package  wheel, sdist, documentation, deploy/, bill of materials and checksums into dist/"
 	@echo "make package-check  what users get, proved: 12 minutes the first time"
 	@echo "make audit   known vulnerabilities of the packages in requirements.lock that users install"
 

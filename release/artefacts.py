@@ -35,8 +35,7 @@ def main() -> None:
     docs_site.main()
     pack(DIST / f"{name}-docs.tar.gz", [docs_site.SITE], f"{name}-docs")
     (DIST / f"{name}.cdx.json").write_bytes(bill_of_materials())
-    if (ROOT / "deploy").exists():
-        pack(DIST / f"{name}-deploy.tar.gz", [ROOT / "Dockerfile", ROOT / "deploy"], f"{name}-deploy")
+    pack(DIST / f"{name}-deploy.tar.gz", [ROOT / "deploy", ROOT / "monitoring"], f"{name}-deploy")
     (DIST / CHECKSUMS).write_text(checksums(DIST), encoding="ascii")
     sys.stdout.write((DIST / CHECKSUMS).read_text(encoding="ascii"))
 

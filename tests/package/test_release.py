@@ -36,6 +36,15 @@ def test_two_builds_have_the_same_bytes(built: Path, tmp_path: Path) -> None:
     }
 
 
+def test_the_sdist_builds_the_same_wheel(built: Path, tmp_path: Path) -> None:
+    with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
+        sdist.extractall(tmp_path, filter="data")
+    (source,) = tmp_path.iterdir()
+    build_distributions(source, tmp_path / "dist")
+    (wheel,) = built.glob("*.whl")
+    assert (tmp_path / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
+
+
 def test_an_index_would_take_them(built: Path) -> None:
     subprocess.run([release_tool("twine"), "check", "--strict", *built.iterdir()], check=True)
 
