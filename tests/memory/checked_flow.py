@@ -18,6 +18,7 @@ from tests.memory.cluster import MemoryCluster
 from tests.memory.committed import committed_records, decoded
 from tests.memory.partition_log import PartitionLog, Stored
 from tests.memory.source_records import SourceRecords
+from tests.memory.transformed import Transforms
 
 POSITIONS: Final = "positions"
 ATTEMPTS: Final = "attempts"
@@ -53,20 +54,21 @@ class CheckedFlow:
         preserves_offsets: bool = False,
         reads_committed: bool = False,
         added: Headers = (),
+        transforms: Transforms | None = None,
     ) -> None:
         """`added` are the headers that the flow adds to its records.
 
         Attempts that are not fenced may repeat records, each in their order.
         """
         self.ends = ends
-        self.records = SourceRecords(ends.source, ends.topic, partitions, ends.mark)
+        self.records = SourceRecords(ends.source, ends.topic, partitions, ends.mark, transforms)
         self.reported: dict[int, PartitionProgress] = {}
         """The last progress record of each partition."""
         self.reads_committed = reads_committed
         self._is_transactional = is_transactional
         self._is_lossy = is_lossy
         self._preserves_offsets = preserves_offsets
-        self._added = added
+        self._added = added if transforms is None else (*added, *transforms.added)
         self.violated = violated
         self._repeats = not (is_fenced or is_transactional)
         self._last: dict[tuple[int, ProducerId], int] = {}

@@ -3,7 +3,7 @@
 A record's number is its place in the order of writing; its value names it.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from enum import Enum
 from typing import Final
 
@@ -26,7 +26,9 @@ class Due(Enum):
 class Ledger:
     """One source partition. `records`, `offsets` and `dues` are by number."""
 
-    def __init__(self) -> None:
+    def __init__(self, due_of: Callable[[int, Due], Due] = lambda _, due: due) -> None:
+        """`due_of` says what transforms make of a record that would be due otherwise."""
+        self._due_of = due_of
         self.records: list[LogRecord] = []
         """As the source has stored them."""
         self.offsets: list[int] = []
@@ -50,12 +52,12 @@ class Ledger:
         first = self.count
         self.records += records
         self.offsets += [record.offset for record in records]
-        self.dues += [due] * (self.count - first)
+        self.dues += [self._due_of(number, due) for number in range(first, self.count)]
         return range(first, self.count)
 
     def change(self, numbers: Iterable[int], due: Due) -> None:
         for number in numbers:
-            self.dues[number] = due
+            self.dues[number] = self._due_of(number, due)
 
     def due(self, before_offset: int | None = None) -> Iterator[int]:
         """The numbers that must arrive, all of them or those before an offset."""

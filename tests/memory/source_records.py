@@ -14,6 +14,7 @@ from tests.memory.cluster import MemoryCluster
 from tests.memory.committed import decoded
 from tests.memory.ledger import Due, Ledger
 from tests.memory.partition_log import PartitionLog, Stored
+from tests.memory.transformed import Transforms
 from tests.support.batches import Rec, encode
 
 LARGE_KEY: Final = b"k" * 400
@@ -43,11 +44,21 @@ class _OpenTransaction:
 class SourceRecords:
     """`mark` tells the records of one flow from those of another in the same topic."""
 
-    def __init__(self, cluster: MemoryCluster, topic: str, partitions: int, mark: bytes = b"") -> None:
+    def __init__(
+        self,
+        cluster: MemoryCluster,
+        topic: str,
+        partitions: int,
+        mark: bytes = b"",
+        transforms: Transforms | None = None,
+    ) -> None:
+        self._transforms = transforms
         self.cluster = cluster
         self.topic = topic
         self.mark = mark
-        self.ledgers = [Ledger() for _ in range(partitions)]
+        self.ledgers = [
+            Ledger() if transforms is None else Ledger(transforms.due_of) for _ in range(partitions)
+        ]
         self.due = Due.MUST
         """What is written from now on: MAY while the source can lose it."""
         self._open: dict[int, _OpenTransaction] = {}
@@ -180,7 +191,11 @@ class SourceRecords:
         ledger, log, first = self.ledgers[partition], self.log(partition), self.ledgers[partition].count
         # Differences of timestamps, and so the sizes of batches, depend on virtual time only.
         now_ms = 1000 * self._epoch_s + int(1000 * self.cluster.scheduler.time())
-        records = [Rec(at, now_ms, key, b"%s%d" % (self.mark, first + at)) for at, key in enumerate(keys)]
+        headers_of = (lambda _: ()) if self._transforms is None else self._transforms.headers_of
+        records = [
+            Rec(at, now_ms, key, b"%s%d" % (self.mark, first + at), headers_of(first + at))
+            for at, key in enumerate(keys)
+        ]
         header = {"attributes": TRANSACTIONAL if due is Due.UNDECIDED else 0}
         if producer_id != NO_PRODUCER_ID:
             entry = log.producers.entries.get(producer_id)

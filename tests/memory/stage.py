@@ -20,6 +20,7 @@ from tests.memory.cluster import MemoryCluster
 from tests.memory.ledger import Due
 from tests.memory.network import MemoryNetwork
 from tests.memory.source_records import FITS_BYTES, BadKind
+from tests.memory.transformed import Transforms
 from tests.memory.virtual_time import TurnExecutor, VirtualTime
 from tests.support.batches import Rec, encode
 
@@ -54,6 +55,7 @@ class Shape:
     is_two_way: bool = False
     """Whether a second flow goes back, and both keep the topic's name."""
     provenance_header: bool = False
+    transforms: Transforms | None = None
     is_fenced: bool = True
     """Whether attempts are recorded and fenced; else they may repeat records."""
     preserves_offsets: bool = False
@@ -157,6 +159,7 @@ class Stage:
             is_fenced=shape.is_fenced,
             preserves_offsets=shape.preserves_offsets,
             reads_committed=shape.reads_committed,
+            transforms=shape.transforms,
             added=((HEADER.decode(), ends.flow.source.encode()),) if shape.provenance_header else (),
         )
 
@@ -180,7 +183,9 @@ class Stage:
             state=StatePlan(target, POSITIONS, flow.progress_topic, ATTEMPTS if shape.is_fenced else None),
             offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=shape.lag_max),
             settings=CopySettings(
-                Reactions(on_bad_batch=shape.on_bad_batch), provenance_header=shape.provenance_header
+                Reactions(on_bad_batch=shape.on_bad_batch),
+                provenance_header=shape.provenance_header,
+                transforms=None if shape.transforms is None else shape.transforms.chain,
             ),
             buffer_bytes_max=shape.buffer_bytes,
             transaction=TransactionPlan("drill", 60.0) if shape.is_transactional else None,

@@ -48,10 +48,22 @@ SCHEMA: Final = pa.schema(
         pa.field("headers", HEADERS),
     ]
 )
-"""All columns that there are. `timestampType` is 0 for CreateTime and 1 for LogAppendTime."""
+"""The columns of Spark's source. `timestampType` is 0 for CreateTime and 1 for LogAppendTime."""
+
+CLOSED: Final = pa.schema(
+    [
+        pa.field("body", pa.binary()),
+        pa.field("tombstone", pa.bool_()),
+        SCHEMA.field("offset"),
+        SCHEMA.field("timestamp"),
+        SCHEMA.field("headers"),
+    ]
+)
+"""The columns for those who look at headers only: `body` is key and value as they are encoded."""
 
 EVERY_OFFSET: Final = range(1 << 62)
 
+_FIELDS: Final = {field.name: field for field in (*SCHEMA, *CLOSED)}
 _US_PER_MS: Final = 1000
 _STAMP_MS_MAX: Final = ((1 << 63) - 1) // _US_PER_MS
 _HEAD_BYTES_MAX: Final = 32
@@ -67,13 +79,13 @@ def to_arrow(
     offsets: range = EVERY_OFFSET,
     bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> pa.RecordBatch:
-    """The records at these offsets, with these columns of `SCHEMA` in this order.
+    """The records at these offsets, with these columns of `SCHEMA` and `CLOSED` in this order.
 
     The batches, at least one, follow each other in the partition, and none is empty, aborted or a control
     batch. Raises CorruptBatchError, also when they have more than `bytes_max` together.
     """
     opened = _Opened.of(batches, offsets, bytes_max)
-    schema = pa.schema([SCHEMA.field(name) for name in columns])
+    schema = pa.schema([_FIELDS[name] for name in columns])
     return pa.record_batch(list(_columns(opened, partition, columns)), schema=schema)
 
 
@@ -122,7 +134,7 @@ def _columns(opened: _Opened, partition: TopicPartition, columns: Sequence[str])
     fields = _body_columns(opened, columns)
     for name in columns:
         match name:
-            case "key" | "value" | "headers":
+            case "key" | "value" | "headers" | "body" | "tombstone":
                 yield fields[name]
             case "topic":
                 yield pa.repeat(partition.topic, len(opened))
@@ -139,20 +151,26 @@ def _columns(opened: _Opened, partition: TopicPartition, columns: Sequence[str])
 def _body_columns(opened: _Opened, columns: Sequence[str]) -> dict[str, pa.Array]:
     """Key, value and headers, read in this order and only as far as the last one that is wanted."""
     found: dict[str, pa.Array] = {}
-    last = max((_BODY.index(name) for name in columns if name in _BODY), default=-1)
+    last = max((_READ.get(name, 0) for name in columns), default=0)
     data, ends = np.frombuffer(opened.index.data, np.uint8), opened.ends
-    buffer, at = pa.py_buffer(opened.index.data), opened.index.bodies_at[opened.rows]
-    for name in _BODY[: min(last + 1, 2)]:
+    buffer, bodies_at = pa.py_buffer(opened.index.data), opened.index.bodies_at[opened.rows]
+    at = bodies_at
+    for name in ("key", "value")[:last]:
         sizes, begins = read_varints(data, at, VARINT_BYTES)
         at = _behind(begins, sizes, ends)
         if name in columns:
             found[name] = _slices(buffer, begins, sizes, pa.binary())
-    if last == 2:
+        if name == "value" and "tombstone" in columns:
+            found["tombstone"] = pa.array(sizes < 0)
+    if "body" in columns:
+        found["body"] = _slices(buffer, bodies_at, at - bodies_at, pa.binary())
+    if "headers" in columns:
         found["headers"] = _read_headers(data, buffer, at, ends)
     return found
 
 
-_BODY: Final = ("key", "value", "headers")
+_READ: Final = {"key": 1, "value": 2, "body": 2, "tombstone": 2, "headers": 2}
+"""The number of fields that are read for a column, of key and value."""
 
 
 def _behind(begins: Column, sizes: Column, ends: Column) -> Column:
@@ -205,8 +223,8 @@ def from_arrow(records: pa.RecordBatch, encoding: Encoding, now_ms: int) -> list
     """Batches of at most the encoding's limit with all records in order; a larger record is one of its own.
 
     Of the columns `key`, `value`, `headers`, `timestamp` and `offset` those that are missing are null; others
-    are ignored. Key and value may be strings. `now_ms` is the timestamp where that is null. The batches'
-    `offsets` are those of the column, or else numbers of rows.
+    are ignored, but for `body` in place of key and value. Key and value may be strings. `now_ms` is the
+    timestamp where that is null. The batches' `offsets` are those of the column, or else numbers of rows.
 
     Raises MalformedRecordError for a header without a key.
     """
@@ -226,33 +244,25 @@ class _Encoded:
     timestamps: Column
     """In ms."""
     offsets: Column
-    keys: pa.Array
-    key_sizes: Column
-    value_sizes: pa.Array
-    """Encoded."""
-    values: pa.Array
-    headers: pa.Array
-    """Encoded, with their count."""
+    lead: Sequence[Column]
+    """The varint that follows the record's own: the key's size, unless `fields` have it."""
+    fields: Sequence[pa.Array]
+    """Encoded: all that follows."""
     sizes: Column
     """Of the bodies, from the key's length to the last header."""
 
     @classmethod
     def of(cls, records: pa.RecordBatch, now_ms: int) -> "_Encoded":
-        keys, values = _binary(records, "key"), _binary(records, "value")
-        key_sizes, value_sizes = _sizes(keys), _sizes(values)
         headers = _write_headers(_column(records, "headers", HEADERS))
-        sizes = widths(zigzag(key_sizes)) + np.maximum(key_sizes, 0) + _sizes(headers)
-        sizes += widths(zigzag(value_sizes)) + np.maximum(value_sizes, 0)
-        return cls(
-            _timestamps(records, now_ms),
-            _offsets(records),
-            keys,
-            key_sizes,
-            _varints(value_sizes),
-            values,
-            headers,
-            sizes,
-        )
+        lead: list[Column] = []
+        if "body" in records.schema.names:
+            fields = [records.column("body"), headers]
+        else:
+            key, value = _binary(records, "key"), _binary(records, "value")
+            lead, fields = [_sizes(key)], [key, _varints(_sizes(value)), value, headers]
+        sizes = sum((np.maximum(_sizes(field), 0) for field in fields), np.zeros(len(headers), np.int64))
+        sizes = sum((widths(zigzag(column)) for column in lead), sizes)
+        return cls(_timestamps(records, now_ms), _offsets(records), lead, fields, sizes)
 
     def __len__(self) -> int:
         return len(self.sizes)
@@ -358,9 +368,9 @@ def _payload(rows: _Encoded, part: range) -> memoryview:
     deltas = np.arange(len(part))
     lengths = 1 + widths(zigzag(stamps)) + widths(zigzag(deltas)) + rows.sizes[chosen]
     # A zero as a varint is the byte of attributes.
-    heads = _rows_of_varints([lengths, np.zeros_like(deltas), stamps, deltas, rows.key_sizes[chosen]])
-    bodies = (rows.keys, rows.value_sizes, rows.values, rows.headers)
-    joined = _joined([heads, *(column.slice(part.start, len(part)) for column in bodies)])
+    lead = [column[chosen] for column in rows.lead]
+    heads = _rows_of_varints([lengths, np.zeros_like(deltas), stamps, deltas, *lead])
+    joined = _joined([heads, *(column.slice(part.start, len(part)) for column in rows.fields)])
     end = int(np.frombuffer(joined.buffers()[1], np.int32)[len(part)])
     return memoryview(joined.buffers()[2])[:end]
 

@@ -19,7 +19,7 @@ from sparkmirror.batches.record_batch import (
     iterate_batches,
 )
 from sparkmirror.batches.records import naming_offset
-from sparkmirror.batches.reencoding import Carry, Encoding, recompress, reopen
+from sparkmirror.batches.reencoding import Change, ChangeFailedError, Encoding, recompress, reopen
 from sparkmirror.batches.tiny_batches import TinyBatches, part_response
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
@@ -68,15 +68,19 @@ def copy_batches(
     rules: CopyRules,
     aborted: AbortedTransactions | None,
     cycles: CycleFilter | None = None,
+    change: Change | None = None,
 ) -> Iterator[Step]:
     """The steps of a response, in order; what is behind the position is left out.
 
     `aborted` is the response's list under read_committed, None under read_uncommitted; `cycles` says what
-    comes back, None where nothing can. Raises CorruptBatchError naming the offset, UnknownWriterError and
-    CycleError; what came before it has been yielded.
+    comes back, None where nothing can; `change` is not with cycles that have one. Raises CorruptBatchError
+    naming the offset, UnknownWriterError, CycleError and ChangeFailedError; what came before it has been
+    yielded.
     """
-    merging = _Merging(rules, position, None if cycles is None or not cycles.opens_all else cycles.carry)
-    tiny_bytes = 0 if aborted or merging.carry else merging.tiny_bytes
+    if cycles is not None:
+        change = cycles.change or change
+    merging = _Merging(rules, position, change)
+    tiny_bytes = 0 if aborted or change is not None else merging.tiny_bytes
     for part, tiny in part_response(response, tiny_bytes):
         steps = None if tiny is None else _copy_together(tiny, merging.position, rules, cycles)
         if steps is None:
@@ -120,9 +124,7 @@ def _copy_together(
     return steps
 
 
-def _copy_one_by_one(
-    judged: Iterable[tuple[FetchedBatch, BatchAction]], merging: "_Merging", rules: CopyRules
-) -> Iterator[Step]:
+def _copy_one_by_one(judged: "Iterable[_Judged]", merging: "_Merging", rules: CopyRules) -> Iterator[Step]:
     try:
         for batch, action in judged:
             if merging.wants(batch, action):
@@ -162,31 +164,42 @@ def _judged(
             cycles is not None and action is not BatchAction.NOTHING_LEFT and cycles.drops(header)
         ):
             action = BatchAction.NOTHING_LEFT
-        elif action is BatchAction.FAST and cycles is not None and cycles.opens_all:
-            action = BatchAction.REWRITE
         yield batch, action
         position = header.last_offset + 1
+
+
+_Judged = tuple[FetchedBatch, BatchAction]
 
 
 class _Merging:
     """Neighbours that wait to become one batch. `position` is the next offset behind all that was seen."""
 
-    def __init__(self, rules: CopyRules, position: int, carry: Carry | None) -> None:
+    def __init__(self, rules: CopyRules, position: int, change: Change | None) -> None:
         self.position = position
-        self.carry = carry
+        self._change = change
         self._rules = rules
         self.tiny_bytes = min(_TINY_BYTES, rules.merged_bytes_max)
         self._from = position
         self._bytes = 0
-        self._batches: list[tuple[FetchedBatch, BatchAction]] = []
+        self._batches: list[_Judged] = []
 
     def __bool__(self) -> bool:
         return bool(self._batches)
 
     def wants(self, batch: FetchedBatch, action: BatchAction) -> bool:
+        return self._merges(batch, action) or (
+            action is BatchAction.FAST and self._change is not None and self._is_concerned(batch)
+        )
+
+    def _merges(self, batch: FetchedBatch, action: BatchAction) -> bool:
         return action is BatchAction.REWRITE or (
             action is BatchAction.FAST and len(batch.data) <= self.tiny_bytes
         )
+
+    def _is_concerned(self, batch: FetchedBatch) -> bool:
+        assert self._change is not None
+        with naming_offset(batch.header.base_offset):
+            return self._change.concerns(batch, self._rules.decompressed_bytes_max)
 
     def has_room_for(self, batch: FetchedBatch) -> bool:
         return not self._batches or (
@@ -204,32 +217,58 @@ class _Merging:
     def steps(self) -> Iterator[Step]:
         """Take out what waited."""
         waited, self._batches, self._bytes = self._batches, [], 0
-        merged = self._merged([batch for batch, _ in waited]) if len(waited) > 1 else None
-        if merged is not None:
-            yield Step(merged, self.position)
+        if not waited:
+            return
+        if self._change is None:
+            yield from self._as_they_are(waited, self._from, self.position)
         else:
-            yield from self._one_by_one(waited)
+            yield from self._changed(self._change, waited, self._from, self.position)
 
-    def _merged(self, batches: Sequence[FetchedBatch]) -> list[OutgoingBatch] | None:
-        """One batch or more of all these; None if one is corrupt.
-
-        Handled one by one, those before the corrupt one can be copied, and its offset be named.
-        """
+    def _changed(self, change: Change, waited: Sequence[_Judged], begin: int, end: int) -> Iterator[Step]:
+        batches = [batch for batch, _ in waited]
         try:
-            return reopen(batches, self._from, _encoding(batches[0], self._rules), self.carry)
+            with naming_offset(batches[0].header.base_offset):
+                changed = change.apply(batches, begin, _encoding(batches[0], self._rules))
+        except CorruptBatchError:
+            if len(waited) == 1:
+                raise
+            # Handled one by one, those before the corrupt one can be copied, and its offset be named.
+            for one, first, behind in _one_by_one(waited, begin, end):
+                yield from self._changed(change, [one], first, behind)
+        except ChangeFailedError as error:
+            yield Step(error.before, error.offset)
+            raise
+        else:
+            if changed is None:
+                yield from self._as_they_are(waited, begin, end)
+            else:
+                yield Step(changed, end)
+
+    def _as_they_are(self, waited: Sequence[_Judged], begin: int, end: int) -> Iterator[Step]:
+        is_one = len(waited) > 1 and all(self._merges(*each) for each in waited)
+        merged = self._merged([batch for batch, _ in waited], begin) if is_one else None
+        if merged is not None:
+            yield Step(merged, end)
+            return
+        for (batch, action), first, behind in _one_by_one(waited, begin, end):
+            is_whole = action is BatchAction.FAST
+            copied = _whole(batch, self._rules) if is_whole else _opened(batch, first, self._rules)
+            yield Step(copied, behind)
+
+    def _merged(self, batches: Sequence[FetchedBatch], begin: int) -> list[OutgoingBatch] | None:
+        """One batch or more of all these; None if one is corrupt."""
+        try:
+            return reopen(batches, begin, _encoding(batches[0], self._rules))
         except CorruptBatchError:
             return None
 
-    def _one_by_one(self, waited: Sequence[tuple[FetchedBatch, BatchAction]]) -> Iterator[Step]:
-        position = self._from
-        for number, (batch, action) in enumerate(waited, start=1):
-            copied = (
-                _whole(batch, self._rules)
-                if action is BatchAction.FAST
-                else _opened(batch, position, self._rules, self.carry)
-            )
-            position = self.position if number == len(waited) else batch.header.last_offset + 1
-            yield Step(copied, position)
+
+def _one_by_one(waited: Sequence[_Judged], begin: int, end: int) -> Iterator[tuple[_Judged, int, int]]:
+    """Each with the position before it and the one behind it."""
+    for number, one in enumerate(waited, start=1):
+        behind = end if number == len(waited) else one[0].header.last_offset + 1
+        yield one, begin, behind
+        begin = behind
 
 
 def _encoding(batch: FetchedBatch, rules: CopyRules) -> Encoding:
@@ -249,8 +288,6 @@ def _whole(batch: FetchedBatch, rules: CopyRules) -> list[OutgoingBatch]:
     return _opened(batch, header.base_offset, rules)
 
 
-def _opened(
-    batch: FetchedBatch, position: int, rules: CopyRules, carry: Carry | None = None
-) -> list[OutgoingBatch]:
+def _opened(batch: FetchedBatch, position: int, rules: CopyRules) -> list[OutgoingBatch]:
     with naming_offset(batch.header.base_offset):
-        return reopen([batch], position, _encoding(batch, rules), carry)
+        return reopen([batch], position, _encoding(batch, rules))

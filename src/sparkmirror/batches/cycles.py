@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkmirror.batches.columns import Headers
-from sparkmirror.batches.provenance_header import ProvenanceHeader
+from sparkmirror.batches.provenance_header import ProvenanceChange, ProvenanceHeader
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID, BatchHeader
-from sparkmirror.batches.records import RawRecord
+from sparkmirror.batches.reencoding import Change
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.policies.replication import ReplicationPolicy
 
@@ -103,20 +103,11 @@ class CycleFilter:
         return True
 
     @property
-    def opens_all(self) -> bool:
-        """Whether no batch can go as it is."""
-        return self._provenance is not None
-
-    def carry(self, records: Iterable[RawRecord]) -> list[RawRecord]:
-        """The records as they arrive, without those that come back. Raises as `drops` does."""
-        carried = []
-        for record in records:
-            body = record.body if self._provenance is None else self._provenance.carry(record.body)
-            if body is None:
-                self._found(record.offset, record.offset, 1)
-            else:
-                carried.append(record._replace(body=body))
-        return carried
+    def change(self) -> Change | None:
+        """What adds the header to records, and leaves out those that come back; None without it."""
+        if self._provenance is None:
+            return None
+        return ProvenanceChange(self._provenance, lambda offset: self._found(offset, offset, 1))
 
     def keeps(self, headers: Headers) -> NDArray[np.bool_] | None:
         """The batches that are no cycles, of many; None if they must be checked one by one."""

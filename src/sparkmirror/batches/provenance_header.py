@@ -4,12 +4,13 @@ Producer ids know of the last flow only, and Java MM2 has none. A header stays w
 through flows of other mirrors too. It costs the fast path: every batch must be re-encoded.
 """
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
+from sparkmirror.batches.record_batch import FetchedBatch, OutgoingBatch
 from sparkmirror.batches.record_body import RecordBody, read_body, write_body
-from sparkmirror.batches.records import read_records, read_varint, write_sparse_batch, write_varint
-from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
+from sparkmirror.batches.records import RawRecord, read_varint, write_varint
+from sparkmirror.batches.reencoding import Encoding, records_from, write_records
 
 HEADER: Final = b"sparkmirror-provenance"
 """The header's name. Its value: the aliases of the clusters that the record came from, with commas."""
@@ -41,16 +42,33 @@ class ProvenanceHeader(NamedTuple):
         return write_body(RecordBody(key, value, (*others, (HEADER, come_from))))
 
 
-def carried(
-    batch: FetchedBatch, header: ProvenanceHeader, bytes_max: int = DECOMPRESSED_BYTES_MAX
-) -> list[FetchedBatch]:
-    """The batch as it arrives, with the offsets that it has; none if all of it comes back.
+class ProvenanceChange(NamedTuple):
+    """Adds the header to records; `found` is told the offset of each that comes back and is left out."""
 
-    Raises CorruptBatchError for a batch that can't be opened.
-    """
-    bodies = ((record, header.carry(record.body)) for record in read_records(batch, bytes_max))
-    records = [record._replace(body=body) for record, body in bodies if body is not None]
-    return list(iterate_batches(write_sparse_batch(records, batch.header))) if records else []
+    header: ProvenanceHeader
+    found: Callable[[int], None] | None = None
+
+    @property
+    def tolerates(self) -> bool:
+        return False
+
+    def concerns(self, batch: FetchedBatch, bytes_max: int) -> bool:  # noqa: ARG002 - all batches
+        return True
+
+    def apply(
+        self, batches: Sequence[FetchedBatch], position: int, encoding: Encoding
+    ) -> list[OutgoingBatch]:
+        """Do as `Change` says. Raises what `found` raises too."""
+        records = records_from(batches, position, encoding.decompressed_bytes_max)
+        return write_records(list(self._carried(records)), encoding)
+
+    def _carried(self, records: Iterable[RawRecord]) -> Iterator[RawRecord]:
+        for record in records:
+            body = self.header.carry(record.body)
+            if body is not None:
+                yield record._replace(body=body)
+            elif self.found is not None:
+                self.found(record.offset)
 
 
 def _with_header(body: bytes, source: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """Batches that can't go as they are, opened and written again: renumbered, merged, split, recompressed."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -21,9 +21,10 @@ from sparkmirror.batches.record_batch import (
     FetchedBatch,
     OutgoingBatch,
     build_batch,
+    iterate_batches,
     rewrite_header,
 )
-from sparkmirror.batches.records import RawRecord, new_header, read_together, rewrite
+from sparkmirror.batches.records import RawRecord, new_header, read_together, rewrite, write_sparse_batch
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
 
@@ -32,9 +33,6 @@ MANY_RECORDS = 100
 
 _PACKED_BYTES_MAX = 16 << 20
 """Records with more are split before they are packed: what that takes depends on their number."""
-
-Carry = Callable[[list[RawRecord]], list[RawRecord]]
-"""Changes records, or leaves some out."""
 
 
 class Encoding(NamedTuple):
@@ -47,32 +45,99 @@ class Encoding(NamedTuple):
     """Whether a batch ends where offsets are missing."""
 
 
-def reopen(
-    batches: Sequence[FetchedBatch], position: int, encoding: Encoding, carry: Carry | None = None
-) -> list[OutgoingBatch]:
+class Change(Protocol):
+    """Changes the records of a partition, or leaves some out, on their way to the target."""
+
+    @property
+    def tolerates(self) -> bool:
+        """Whether records that can't be changed are left out."""
+        ...
+
+    def concerns(self, batch: FetchedBatch, bytes_max: int) -> bool:
+        """Whether records of the batch may change; else it can go as it is. Raises CorruptBatchError."""
+        ...
+
+    def apply(
+        self, batches: Sequence[FetchedBatch], position: int, encoding: Encoding
+    ) -> list[OutgoingBatch] | None:
+        """Do as `reopen`, with the changed records; None where all are as they were.
+
+        Raises ChangeFailedError too.
+        """
+        ...
+
+
+class ChangeFailedError(Exception):
+    """The record at this offset can't be changed. `before` are the batches of those before it."""
+
+    def __init__(self, offset: int, reason: str, before: list[OutgoingBatch]) -> None:
+        super().__init__(reason)
+        self.offset = offset
+        self.before = before
+
+
+def reopen(batches: Sequence[FetchedBatch], position: int, encoding: Encoding) -> list[OutgoingBatch]:
     """The records from `position` on as one batch, or as several where it would exceed the encoding's limit.
 
     The batches follow each other in a partition, and each has a record. A single record above the limit
-    becomes a batch of its own: the target decides whether to accept it. `carry` is asked last.
+    becomes a batch of its own: the target decides whether to accept it.
     Raises CorruptBatchError.
     """
-    if carry is None and sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
+    if sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
         return reopen_columns(headers_of(batches), payloads_of(batches), position, encoding)
-    records = read_together(batches, encoding.decompressed_bytes_max)
+    return write_records(records_from(batches, position, encoding.decompressed_bytes_max), encoding)
+
+
+def records_from(batches: Sequence[FetchedBatch], position: int, bytes_max: int) -> list[RawRecord]:
+    """The records of batches that follow each other, from the position on. Raises CorruptBatchError."""
+    records = read_together(batches, bytes_max)
     if records:
         increase = all(earlier.offset < later.offset for earlier, later in pairwise(records))
         low, high = batches[0].header.base_offset, batches[-1].header.last_offset
         _check_order(low, high, records[0].offset, records[-1].offset, increase=increase)
-    wanted = [record for record in records if record.offset >= position]
-    kept = wanted if carry is None else carry(wanted)
+    return [record for record in records if record.offset >= position]
+
+
+def write_records(records: Sequence[RawRecord], encoding: Encoding) -> list[OutgoingBatch]:
     if not encoding.is_gapless:
-        return rewrite(kept, encoding.codec, encoding.bytes_max)
-    runs = runs_of(np.array([record.offset for record in kept], np.int64))
+        return rewrite(records, encoding.codec, encoding.bytes_max)
+    runs = runs_of(np.array([record.offset for record in records], np.int64))
     return [
         batch
         for run in runs
-        for batch in rewrite(kept[run.start : run.stop], encoding.codec, encoding.bytes_max)
+        for batch in rewrite(records[run.start : run.stop], encoding.codec, encoding.bytes_max)
     ]
+
+
+def carried(batch: FetchedBatch, change: Change, bytes_max: int) -> list[FetchedBatch]:
+    """The batch as it arrives, with the offsets that it has; none if all of it is left out.
+
+    Raises CorruptBatchError and ChangeFailedError.
+    """
+    header = batch.header
+    encoding, position = Encoding(0, bytes_max, bytes_max), header.base_offset
+    changed: list[OutgoingBatch] = []
+    while True:
+        try:
+            rest = change.apply([batch], position, encoding)
+            break
+        except ChangeFailedError as error:
+            if not change.tolerates:
+                raise
+            changed, position = changed + error.before, error.offset + 1
+    if rest is None and position == header.base_offset:
+        return [batch]
+    changed += reopen([batch], position, encoding) if rest is None else rest
+    records = [
+        record._replace(offset=offset)
+        for each in changed
+        for record, offset in zip(_read_back(each, bytes_max), each.offsets, strict=True)
+    ]
+    return list(iterate_batches(write_sparse_batch(records, header))) if records else []
+
+
+def _read_back(batch: OutgoingBatch, bytes_max: int) -> list[RawRecord]:
+    return read_together(list(iterate_batches(batch.data)), bytes_max)
 
 
 def runs_of(offsets: "np.ndarray[Any, Any]") -> list[range]:

@@ -77,6 +77,7 @@ CLIENT_NAMES: Final[Mapping[str, frozenset[str]]] = {
     "admin.": ADMIN.names,
 }
 _STORAGE: Final = ("offset.storage.", "status.storage.", "config.storage.")
+TRANSFORMS: Final = ("transforms.", "predicates.")
 _PLUGINS: Final = (
     "key.converter.",
     "value.converter.",
@@ -100,7 +101,7 @@ CLUSTER: Final = Scope(WORKER.names, (*_STORAGE, *_PLUGINS, "listeners.https."),
 WORKER_FILE: Final = replace(CLUSTER, names=CLUSTER.names | METRICS.names)
 CONNECTOR: Final = Scope(
     CONNECTOR_NAMES | SOURCE_FRAMEWORK.names | OWN.names | {USE_DEFAULTS_FROM},
-    (*_PLUGINS, "transforms.", "predicates.", "topic.creation."),
+    (*_PLUGINS, *TRANSFORMS, "topic.creation."),
     {
         **CLIENT_NAMES,
         **{f"source.{client}": names for client, names in CLIENT_NAMES.items()},

@@ -20,7 +20,7 @@ from sparkmirror.config.connector_options import (
 )
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.former_keys import FORMER_LISTS
-from sparkmirror.config.known_keys import UnknownKey, unknown_keys, unread
+from sparkmirror.config.known_keys import TRANSFORMS, UnknownKey, unknown_keys, unread
 from sparkmirror.config.metrics_options import METRICS, MetricsOptions, metrics_options
 from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import PREFIX as CONFIG_PROVIDERS
@@ -211,8 +211,8 @@ class MirrorMakerConfig:
             flow=flow,
             worker=self.worker_properties(flow),
             source=self.resolve(self.connector_properties(flow, SOURCE_CONNECTOR)),
-            checkpoint=self.resolve(self.connector_properties(flow, CHECKPOINT_CONNECTOR)),
-            heartbeat=self.resolve(self.connector_properties(flow, HEARTBEAT_CONNECTOR)),
+            checkpoint=_without_chain(self.resolve(self.connector_properties(flow, CHECKPOINT_CONNECTOR))),
+            heartbeat=_without_chain(self.resolve(self.connector_properties(flow, HEARTBEAT_CONNECTOR))),
             state_topics=self._state_topics(),
         )
 
@@ -228,6 +228,7 @@ class MirrorMakerConfig:
                 )
 
 
+_CHAINS: Final = ("transforms", "predicates")
 _STATE_TOPICS: Final = ("offset.storage.topic", "config.storage.topic", "status.storage.topic")
 
 
@@ -236,6 +237,11 @@ def _names_of_empty_aliases(connector: Properties, flow: Flow) -> Iterator[tuple
     for side, alias in zip(("source", "target"), flow, strict=True):
         if not connector[f"{side}.cluster.alias"].strip(JAVA_WHITESPACE):
             yield f"{side}.cluster.{SHOWN_ALIAS}", alias
+
+
+def _without_chain(connector: Properties) -> Properties:
+    """A flow's transforms are for mirrored records, not for those of the mirror's own."""
+    return connector.where(lambda key: key not in _CHAINS and not key.startswith(TRANSFORMS))
 
 
 def keeps_names_by_empty_alias(connector: Properties) -> bool:

@@ -181,6 +181,13 @@ def _problem(kind: object, wanted: type) -> str | None:
     )
 
 
+def find_object(reference: str) -> object:
+    """What `package.module:name` stands for. Raises UnusablePluginError."""
+    if not _REFERENCE.fullmatch(reference):
+        raise UnusablePluginError("is not of the form package.module:name")
+    return _loaded(EntryPoint(reference, reference, ""))
+
+
 class _Filter:
     """A guarded filter that names the setting by which it refuses a name."""
 

@@ -29,6 +29,7 @@ from sparkmirror.settings.configured import (
     configured_heartbeat,
     configured_source,
 )
+from sparkmirror.transforms.parsing import function_keys
 
 Configured = ConfiguredSource | ConfiguredCheckpoint | ConfiguredHeartbeat
 
@@ -101,7 +102,7 @@ def _kind(connector: Properties) -> str:
 def require_allowed(connector: Properties, worker: Properties) -> None:
     """Raise ConfigError for a module or file that the worker's properties don't allow; import nothing."""
     modules = plugin_modules(worker)
-    for key in PLUGIN_KEYS & connector.keys():
+    for key in (*(PLUGIN_KEYS & connector.keys()), *function_keys(connector)):
         problem = module_problem(connector[key], modules)
         if problem is not None:
             raise connector.error(key, problem)

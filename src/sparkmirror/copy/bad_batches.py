@@ -5,6 +5,7 @@ import time
 from dataclasses import dataclass
 
 from sparkmirror.batches.record_batch import OutgoingBatch, end_of_batch
+from sparkmirror.batches.reencoding import ChangeFailedError
 from sparkmirror.copy import partition_events as events
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.dead_letters import is_about_the_batch, with_fix
@@ -18,7 +19,7 @@ from sparkmirror.storage.dead_letters import DeadLetter
 
 @dataclass(frozen=True, slots=True)
 class BadBatches:
-    """Decides by the plan's `on.bad.batch`."""
+    """Decides by the plan's `on.bad.batch`, and by `errors.tolerance` where a transform fails."""
 
     plan: TaskPlan
 
@@ -29,6 +30,14 @@ class BadBatches:
         if self._skips and end is not None:
             return events.SourceBatchSkipped(_letter(copy, refusal, copy.fetch_position, end - 1))
         return events.SourceBatchFailed(self._with_fix(copy, refusal), random.random())
+
+    def unchangeable(self, copy: PartitionCopy, error: ChangeFailedError) -> Event:
+        """The event of a record that a transform fails with."""
+        failed = KafkaError(f"{copy.plan.source}: offset {error.offset}: {error}")
+        if copy.change is not None and copy.change.tolerates:
+            return events.SourceBatchSkipped(_letter(copy, failed, error.offset, error.offset))
+        remedy = "change the function and start again; errors.tolerance=all leaves such records out"
+        return events.SourceBatchFailed(KafkaError(f"{failed}; {remedy}"), random.random())
 
     def refused(self, copy: PartitionCopy, batch: OutgoingBatch, error: SparkmirrorError) -> Event:
         """The event of a batch that the target has refused."""

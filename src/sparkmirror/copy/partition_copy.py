@@ -16,6 +16,7 @@ from sparkmirror.batches.batch_copying import CopyRules, copy_batches
 from sparkmirror.batches.cycles import CycleFilter
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
+from sparkmirror.batches.reencoding import Change
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import CopyState, is_undisturbed
 from sparkmirror.copy.partition_events import Event, Instruction, ResumeReason, Start
@@ -66,8 +67,12 @@ class PartitionCopy:
         *,
         read_committed: bool,
         cycles: CycleFilter | None = None,
+        change: Change | None = None,
     ) -> None:
-        """`cycles` tells which batches come back from the target, None where that is not checked."""
+        """`cycles` tells which batches come back from the target, None where that is not checked.
+
+        `change` are the transforms, None without any.
+        """
         self.plan = plan
         self.preserves_offsets = plan.preserves_offsets
         """Whether each record gets its source's offset: a mismatch ends that, with the next start."""
@@ -101,6 +106,7 @@ class PartitionCopy:
         self.notice: str | None = None
         self.incidents: Counter[IncidentKind] = Counter()
         self.cycles = cycles
+        self.change = change
         self._rules = rules
         self._read_committed = read_committed
         self._outstanding: deque[_Outstanding] = deque()
@@ -182,10 +188,12 @@ class PartitionCopy:
         better. `fetch_position` is then on the first of the rest.
 
         Raises CorruptBatchError at the batch that can't be copied, UnknownWriterError at one that must wait,
-        CycleError at one that must not be copied, with `fetch_position` on it.
+        CycleError at one that must not be copied, ChangeFailedError at a record that can't be transformed,
+        with `fetch_position` on it.
         """
         aborted = AbortedTransactions(fetched.aborted) if self._read_committed else None
-        steps = copy_batches(fetched.records, self.fetch_position, self._rules, aborted, self.cycles)
+        position, rules = self.fetch_position, self._rules
+        steps = copy_batches(fetched.records, position, rules, aborted, self.cycles, self.change)
         full = self.outstanding_bytes + bytes_max
         while self.outstanding_bytes < full and (step := next(steps, None)) is not None:
             batches, position = step

@@ -5,6 +5,7 @@ import random
 
 from sparkmirror.batches.cycles import CycleError, UnknownWriterError
 from sparkmirror.batches.record_batch import writers
+from sparkmirror.batches.reencoding import ChangeFailedError
 from sparkmirror.copy import partition_events as events
 from sparkmirror.copy.bad_batches import BadBatches
 from sparkmirror.copy.buffer import Buffer
@@ -72,6 +73,8 @@ class SourceListener:
                 append(batch)
         except CorruptBatchError as error:
             return self._bad_batches.unreadable(copy, fetched, error)
+        except ChangeFailedError as error:
+            return self._bad_batches.unchangeable(copy, error)
         except UnknownWriterError:
             return events.WritersUnknown(writers(fetched.records))
         except CycleError as error:

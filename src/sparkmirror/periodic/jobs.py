@@ -16,9 +16,8 @@ from sparkmirror.domain.errors import (
     SupersededError,
     UnfitTopicError,
 )
-from sparkmirror.domain.troubles import REPEATED_EVERY_S
 from sparkmirror.periodic.flow_log import FlowLog
-from sparkmirror.periodic.job_failures import JobFailures, Listener
+from sparkmirror.periodic.job_failures import REPEATED_EVERY_S, JobFailures, Listener
 
 T = TypeVar("T")
 

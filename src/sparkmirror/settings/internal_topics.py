@@ -32,7 +32,9 @@ def topics_on_target(on: FlowWorker, connector: ConfiguredSource) -> Sequence[To
         TopicCreation(StateTopic.ATTEMPTS.of(source), 1, replicas, {**small, **COMPACTED}),
         TopicCreation(StateTopic.EVENTS.of(source), 1, replicas, EVENTS),
     ]
-    if connector.settings.copying.reactions.on_bad_batch is OnBadBatch.SKIP:
+    copying = connector.settings.copying
+    tolerates = copying.transforms is not None and copying.transforms.tolerates
+    if tolerates or copying.reactions.on_bad_batch is OnBadBatch.SKIP:
         topics.append(TopicCreation(StateTopic.DEAD_LETTERS.of(source), 1, replicas, COMPACTED))
     if connector.settings.sync_acls_delete:
         topics.append(TopicCreation(StateTopic.ACLS.of(source), 1, replicas, COMPACTED))
@@ -92,7 +94,7 @@ def own_topics_on_target(flow: FlowWorker, source: ConfiguredSource) -> Sequence
         StateTopic.PROGRESS.of(alias): "a new copy job is announced there",
         StateTopic.ATTEMPTS.of(alias): "each partition records a new attempt",
         StateTopic.EVENTS.of(alias): "the list of events begins again",
-        StateTopic.DEAD_LETTERS.of(alias): "batches that were skipped before are named in the log only",
+        StateTopic.DEAD_LETTERS.of(alias): "records that were skipped before are named in the log only",
         StateTopic.ACLS.of(alias): "ACLs that were synced before are no longer deleted with their source's",
         PRODUCER_IDS_TOPIC: "producer ids are recorded again",
     }

@@ -42,9 +42,10 @@ from sparkmirror.policies.replication import EmptyAliases, ReplicationPolicy
 from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
 from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.settings.source import PRESERVED_TOPICS, CopySettings, MirrorSourceSettings
+from sparkmirror.transforms.parsing import chain_of, require_no_chain
 
 _SAMPLE_TOPICS: Final = ("topic", "orders.eu")
-_NOT_YET: Final = ("transforms", "predicates", "offsets.storage.topic")
+_NOT_YET: Final = ("offsets.storage.topic",)
 
 
 def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
@@ -95,7 +96,7 @@ def mirror_checkpoint_off(connector: Properties) -> str | None:
 
 def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSettings | None:
     """The settings of a MirrorCheckpointConnector; None where it has nothing to do. Raises ConfigError."""
-    values = _parsed(connector, MIRROR_CHECKPOINT | OWN_CHECKPOINT)
+    values = _parsed_of_own(connector, MIRROR_CHECKPOINT | OWN_CHECKPOINT)
     emit_interval_s = _interval_s(connector, values, "emit.checkpoints")
     if emit_interval_s is None or mirror_checkpoint_off(connector):
         return None
@@ -120,7 +121,7 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
 
 def mirror_heartbeat_settings(connector: Properties) -> MirrorHeartbeatSettings:
     """The settings of a MirrorHeartbeatConnector. Raises ConfigError with key, value and reason."""
-    values = _parsed(connector, MIRROR_HEARTBEAT)
+    values = _parsed_of_own(connector, MIRROR_HEARTBEAT)
     interval_s = _interval_s(connector, values, "emit.heartbeats")
     others = partial(
         MirrorHeartbeatSettings,
@@ -137,6 +138,13 @@ def _parsed(connector: Properties, definition: Definition) -> Values:
     for key in _NOT_YET:
         if values[key]:
             raise connector.error(key, "is not supported yet")
+    return values
+
+
+def _parsed_of_own(connector: Properties, definition: Definition) -> Values:
+    """Parse the properties of a connector that writes records of the mirror's own."""
+    values = _parsed(connector, definition)
+    require_no_chain(connector)
     return values
 
 
@@ -177,10 +185,13 @@ def _copy_settings(connector: Properties, values: Values, policy: ReplicationPol
         CopySettings,
         reactions=filled(partial(Reactions), values),
         preserving=filled(partial(Preserving), values),
+        transforms=chain_of(connector),
     )
     settings = filled(nested, values)
     if settings.provenance_header and settings.reactions.on_loop is OnLoop.COPY:
         raise connector.error("provenance.header", "is of no use with on.loop=copy; use filter or fail")
+    if settings.provenance_header and settings.transforms is not None:
+        raise connector.error("provenance.header", "can't be used together with transforms")
     names_suffice = names_show_origin(policy, _flow_and_policy(connector)[0].source)
     return replace(settings, provenance_header=False) if names_suffice else settings
 

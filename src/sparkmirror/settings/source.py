@@ -19,6 +19,7 @@ from sparkmirror.policies.filters import TopicFilter
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.policies.replication import ReplicationPolicy
+from sparkmirror.transforms.chain import Chain
 
 PRESERVED_TOPICS: Final = "offsets.preserve.topics"
 
@@ -42,6 +43,7 @@ class CopySettings:
         DECOMPRESSED_BYTES_MAX
     )
     preserving: Preserving = DEFAULT_PRESERVING
+    transforms: Chain | None = None
 
 
 DEFAULT_COPY_SETTINGS: Final = CopySettings()

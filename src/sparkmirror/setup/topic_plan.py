@@ -147,8 +147,14 @@ def copy_partitions(
     for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
         existing = target.get(remote, 0)
         is_preserved = preserves(topic)
+        is_heartbeats = settings.policy.is_heartbeats_topic(topic)
         for partition in range(source[topic].partitions):
-            copied = CopyPartition(TopicPartition(topic, partition), remote, preserves_offsets=is_preserved)
+            copied = CopyPartition(
+                TopicPartition(topic, partition),
+                remote,
+                preserves_offsets=is_preserved,
+                is_heartbeats=is_heartbeats,
+            )
             (ready if partition < existing else waiting).append(copied)
     return CopyPlan(tuple(ready), tuple(waiting))
 

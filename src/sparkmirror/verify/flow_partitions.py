@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple, Self
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.copy.copy_plan import CopyPartition, change_of
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Flow, TopicPartition
@@ -72,7 +72,7 @@ def flow_partitions(
     late = _late(settings, connector, listing, [left.plan.source for left in not_begun])
     return FlowPartitions(
         # Made after the positions were read: the producers of all records before them are recorded.
-        _sides(settings.flow, connector),
+        _sides(settings.flow, connector, plan.ready),
         [
             _mirrored(connector.settings, ready, positions[ready.source], migrations, facts)
             for ready in plan.ready
@@ -108,7 +108,7 @@ class _TopicFacts(NamedTuple):
         )
 
 
-def _sides(flow: Flow, connector: ConfiguredSource) -> Sides:
+def _sides(flow: Flow, connector: ConfiguredSource, ready: Sequence[CopyPartition]) -> Sides:
     consumer, copying = connector.consumer_of(0), connector.settings.copying
     return Sides(
         flow,
@@ -118,6 +118,7 @@ def _sides(flow: Flow, connector: ConfiguredSource) -> Sides:
         others=_others(connector),
         provenance=ProvenanceHeader(*flow) if copying.provenance_header else None,
         decompressed_bytes_max=copying.decompressed_bytes_max,
+        changes={each.source: change for each in ready if (change := change_of(copying, each)) is not None},
     )
 
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.agreement.compared_log import END, Record, Records, Span
-from sparkmirror.batches.provenance_header import ProvenanceHeader, carried
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch, iterate_batches
+from sparkmirror.batches.reencoding import Change, ChangeFailedError, carried
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
@@ -22,22 +22,25 @@ _SEARCHED_RECORDS = 10_000
 
 
 class Mirrored(NamedTuple):
-    """The source batches that a flow leaves out, and the header that it adds to others: see `cycles`.
+    """The source batches that a flow leaves out (see `cycles`), and what it changes of others.
 
     No batch with more than `decompressed_bytes_max` is opened.
     """
 
     left_out: frozenset[int] = frozenset()
-    provenance: ProvenanceHeader | None = None
+    change: Change | None = None
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
 
     def carry(self, batch: FetchedBatch) -> Sequence[FetchedBatch]:
-        """One batch, or none."""
+        """One batch, or none. Raises CorruptBatchError, and KafkaError where a transform fails."""
         if batch.header.producer_id in self.left_out:
             return ()
-        if self.provenance is None:
+        if self.change is None:
             return (batch,)
-        return carried(batch, self.provenance, self.decompressed_bytes_max)
+        try:
+            return carried(batch, self.change, self.decompressed_bytes_max)
+        except ChangeFailedError as error:
+            raise KafkaError(f"offset {error.offset} can't be compared: {error}") from error
 
 
 class PartitionLog:

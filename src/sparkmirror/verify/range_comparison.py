@@ -1,11 +1,13 @@
 """Compares one range of a partition with the same range of its mirror, reading both from their clusters."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from sparkmirror.batches.agreement.compared_log import END, Span
-from sparkmirror.batches.provenance_header import ProvenanceHeader
+from sparkmirror.batches.provenance_header import ProvenanceChange, ProvenanceHeader
+from sparkmirror.batches.reencoding import Change
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
@@ -27,6 +29,8 @@ class Sides:
     """The header that the flow adds to its records, if it does."""
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
     """The flow's `batch.decompressed.bytes.max`."""
+    changes: Mapping[TopicPartition, Change] = field(default_factory=dict)
+    """What transforms change of source partitions."""
     others: frozenset[int] = frozenset()
     """Producer ids of the target whose batches other flows wrote, from other sources."""
 
@@ -37,7 +41,10 @@ class Sides:
 
     def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
         """The records that the flow copies, as they arrive on the target."""
-        mirrored = Mirrored(self.left_out, self.provenance, self.decompressed_bytes_max)
+        change = self.changes.get(partition)
+        if self.provenance is not None:
+            change = ProvenanceChange(self.provenance)
+        mirrored = Mirrored(self.left_out, change, self.decompressed_bytes_max)
         return open_log(self.source, partition, self.flow.source, mirrored)
 
     def target_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:

@@ -19,10 +19,11 @@ from tests.memory.drill.run import Drill, Result
 
 _MODULE: Final = "tests.memory.drill"
 _INTERRUPTED: Final = 130
+_OPTIONS: Final = "preserve", "transforms"
 
 
-def run_seed(seed: int, *, preserve: bool = False) -> Result:
-    return Drill(seed, preserves_offsets=preserve).run()
+def run_seed(seed: int, *, preserve: bool = False, transforms: bool = False) -> Result:
+    return Drill(seed, preserves_offsets=preserve, transforms=transforms).run()
 
 
 def main() -> int:
@@ -31,6 +32,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1, help="of the first run")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes side by side")
     parser.add_argument("--preserve", action="store_true", help="with offsets.preserve")
+    parser.add_argument("--transforms", action="store_true", help="with a filter or a function")
     parser.add_argument("--log", action="store_true", help="show what the tasks log")
     arguments = parser.parse_args()
     if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets must be the same each time
@@ -43,8 +45,9 @@ def main() -> int:
     with multiprocessing.Pool(min(arguments.jobs, arguments.runs)) as pool:
         try:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-            run = functools.partial(run_seed, preserve=arguments.preserve)
-            return report(pool.imap(run, seeds, chunksize=4), " --preserve" if arguments.preserve else "")
+            chosen = {name: getattr(arguments, name) for name in _OPTIONS}
+            options = "".join(f" --{name}" for name, is_chosen in chosen.items() if is_chosen)
+            return report(pool.imap(functools.partial(run_seed, **chosen), seeds, chunksize=4), options)
         except KeyboardInterrupt:
             # Ending the pool in order may wait for ever for a process that waits for its first task.
             for process in multiprocessing.active_children():

@@ -14,7 +14,7 @@ from sparkmirror.domain.incidents import OnBadBatch
 from tests.memory.checked_flow import POSITIONS
 from tests.memory.drill.faults import DrawnFates, Fault, Faults
 from tests.memory.drill.outside import OutsideLooks
-from tests.memory.drill.shapes import preserving, shape_of
+from tests.memory.drill.shapes import preserving, shape_of, transforming
 from tests.memory.drill.tasks import Tasks
 from tests.memory.drill.traffic import Traffic
 from tests.memory.drill.words import SETTLED_S, FlowWords
@@ -51,13 +51,16 @@ class FailedRunError(Exception):
 
 
 class Drill:
-    def __init__(self, seed: int, *, preserves_offsets: bool = False) -> None:
+    def __init__(self, seed: int, *, preserves_offsets: bool = False, transforms: bool = False) -> None:
         self.seed = seed
         self.rng = rng = random.Random(seed)
         random.seed(seed)  # the product's own jitter
-        self.stage = stage = Stage(
-            rng, preserving(shape_of(seed, rng), rng) if preserves_offsets else shape_of(seed, rng)
-        )
+        shape = shape_of(seed, rng)
+        if preserves_offsets:
+            shape = preserving(shape, rng)
+        if transforms:
+            shape = transforming(shape, seed)
+        self.stage = stage = Stage(rng, shape)
         self.fates = DrawnFates(rng, rng.choice([0.0, 0.01, 0.05]))
         stage.network.faults = self.fates
         self.tasks = Tasks(stage)

@@ -9,6 +9,7 @@ from typing import Final
 from sparkmirror.domain.incidents import OnBadBatch
 from tests.memory.source_records import BadKind
 from tests.memory.stage import Shape
+from tests.memory.transformed import Transforms
 
 
 class Scenario(Enum):
@@ -73,4 +74,20 @@ def preserving(shape: Shape, rng: random.Random) -> Shape:
         is_two_way=False,
         provenance_header=False,
         is_fenced=True,
+    )
+
+
+def transforming(shape: Shape, seed: int) -> Shape:
+    """The same with transforms.
+
+    A bad record may be one that they leave out: there is none. With preserved offsets a function must leave
+    out the same records each time.
+    """
+    kinds = [each for each in Transforms if each is not Transforms.BY_CHANCE or not shape.preserves_offsets]
+    return replace(
+        shape,
+        transforms=kinds[seed // len(Scenario) % len(kinds)],
+        bad=None,
+        on_bad_batch=OnBadBatch.FAIL,
+        provenance_header=False,
     )

@@ -4,8 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader, carried
+from sparkmirror.batches.provenance_header import HEADER, ProvenanceChange, ProvenanceHeader
+from sparkmirror.batches.record_batch import FetchedBatch
 from sparkmirror.batches.record_body import RecordBody, read_body, write_body
+from sparkmirror.batches.reencoding import carried
+from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError
 from tests.support.batches import NOW_MS, Rec, decode, encode, fetched
 
@@ -13,6 +16,10 @@ A_TO_B, B_TO_C, C_TO_A = ProvenanceHeader("A", "B"), ProvenanceHeader("B", "C"),
 
 optional_bytes = st.none() | st.binary(max_size=200)
 headers = st.lists(st.tuples(st.binary(max_size=8), optional_bytes), max_size=3).map(tuple)
+
+
+def arriving(data: bytearray) -> list[FetchedBatch]:
+    return carried(fetched(data), ProvenanceChange(A_TO_B), DECOMPRESSED_BYTES_MAX)
 
 
 def with_chain(chain: bytes | None) -> bytes:
@@ -69,10 +76,10 @@ def test_a_batch_keeps_its_offsets() -> None:
         Rec(2, NOW_MS + 5, b"b", None, ((name, b"B"),)),
         Rec(7, NOW_MS + 3, b"c"),
     ]
-    (batch,) = carried(fetched(encode(records, codec=3, base_offset=40, last_offset_delta=9)), A_TO_B)
+    (batch,) = arriving(encode(records, codec=3, base_offset=40, last_offset_delta=9))
     assert (batch.header.base_offset, batch.header.last_offset, batch.header.record_count) == (40, 49, 2)
     assert [record[:4] for record in decode(batch.data)] == [
         (40, NOW_MS, b"a", b"value"),
         (47, NOW_MS + 3, b"c", b"value"),
     ]
-    assert carried(fetched(encode([Rec(0, headers=((name, b"A"),))])), A_TO_B) == []
+    assert arriving(encode([Rec(0, headers=((name, b"A"),))])) == []

@@ -31,6 +31,12 @@ def test_preserved_offsets_survive_faults(seeds: range) -> None:
     succeed(seeds, "--preserve")
 
 
+@pytest.mark.parametrize("options", [("--transforms",), ("--transforms", "--preserve")], ids=" ".join)
+def test_transformed_records_survive_faults(options: tuple[str, ...]) -> None:
+    """What a filter or a function leaves out is a gap, also where it leaves out others each time."""
+    succeed(SEEDS[:24], *options)
+
+
 def succeed(seeds: range, *options: str) -> None:
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     command = [*COMMAND, "--seed", str(seeds.start), "--runs", str(len(seeds)), *options]

@@ -159,3 +159,17 @@ def test_all_topics_of_workers_are_state_topics_of_every_flow() -> None:
     for flow in settings(**more).values():
         assert flow.source is not None
         assert flow.source.settings.state_topics == of_workers
+
+
+def test_a_flow_s_transforms_are_for_its_source_connector() -> None:
+    flow = settings(**{"A->B.enabled": "true", "A->B.transforms": "a", "A->B.transforms.a.type": "Filter"})[
+        "A->B"
+    ]
+    assert flow.source is not None
+    assert flow.source.settings.copying.transforms is not None
+    assert flow.checkpoint is not None
+
+
+def test_a_transform_without_its_options_names_where_they_belong() -> None:
+    with pytest.raises(ConfigError, match=r"transforms\.a\.type: is missing; .* below SOURCE->TARGET"):
+        settings(**{"A->B.enabled": "true", "transforms": "a", "transforms.a.type": "Filter"})

@@ -22,6 +22,7 @@ from sparkmirror.settings.parsing import (
     mirror_source_enabled,
     mirror_source_settings,
 )
+from sparkmirror.transforms.chain import Chain, Filter, Link
 from tests.unit.settings.source_settings import CONNECTOR, MIRROR, source
 
 
@@ -223,7 +224,6 @@ def test_empty_topics_match_nothing() -> None:
         ("replication.policy.class", "com.example.Policy", "there is no Java here"),
         ("topic.filter.class", "com.example.Filter", "there is no Java here"),
         ("config.property.filter.class", "com.example.Filter", "there is no Java here"),
-        ("transforms", "route", "is not supported yet"),
         ("offsets.storage.topic", "own-offsets", "is not supported yet"),
         ("exactly.once.support", "perhaps", "String must be one of (case insensitive): REQUIRED, REQUESTED"),
         ("offset.lag.max", "many", "Not a number of type LONG"),
@@ -365,3 +365,13 @@ def test_an_alias_that_copies_do_not_show_is_refused(given: dict[str, str], take
 )
 def test_an_alias_that_copies_show_or_do_not_have_is_taken(given: dict[str, str]) -> None:
     assert source(**given).flow.source == given["source.cluster.alias"]
+
+
+def test_transforms_go_to_copy_tasks() -> None:
+    given = {"transforms": "a", "transforms.a.type": "Filter", "errors.tolerance": "all"}
+    assert source(**given).copying.transforms == Chain((Link(Filter()),), tolerates=True)
+    assert source().copying.transforms is None
+    with pytest.raises(ConfigError, match="can't be used together with transforms"):
+        source(**given, **{"provenance.header": "true"})
+    with pytest.raises(ConfigError, match="is for MirrorSourceConnector"):
+        checkpoint_settings(transforms="a")

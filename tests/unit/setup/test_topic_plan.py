@@ -1,12 +1,12 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from sparkmirror.copy.copy_plan import CopyPartition
+from sparkmirror.copy.copy_plan import CopyPartition, change_of
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import IdentityReplicationPolicy
-from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
+from sparkmirror.settings.source import CopySettings, MirrorSourceSettings, TopicDeletes
 from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.setup.topic_plan import (
     CopyPlan,
@@ -20,6 +20,7 @@ from sparkmirror.setup.topic_plan import (
     plan_topics,
     replicated_topics,
 )
+from sparkmirror.transforms.chain import Chain, Filter, Link
 
 
 def test_a_missing_topic_is_created_like_its_source(settings: MirrorSourceSettings) -> None:
@@ -116,3 +117,11 @@ def test_identity_copies_between_equal_names(settings: MirrorSourceSettings) -> 
     identity = replace(settings, policy=IdentityReplicationPolicy(source_alias="source"))
     plan = copy_partitions(identity, {"orders": SourceTopic(1)}, {"orders": 1})
     assert plan.ready == (CopyPartition(TopicPartition("orders", 0), "orders"),)
+
+
+def test_heartbeats_are_marked_and_not_transformed(settings: MirrorSourceSettings) -> None:
+    source = {"heartbeats": SourceTopic(1), "orders": SourceTopic(1)}
+    plan = copy_partitions(settings, source, {"source.heartbeats": 1, "source.orders": 1})
+    assert [partition.is_heartbeats for partition in plan.ready] == [True, False]
+    copying = CopySettings(transforms=Chain((Link(Filter()),)))
+    assert [change_of(copying, partition) is None for partition in plan.ready] == [True, False]

@@ -6,16 +6,16 @@ from typing import Final
 from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR, SOURCE_CONNECTOR
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.known_keys import names_plugin
+from sparkmirror.connect.validation.classes import module_problem
 from sparkmirror.connect.validation.descriptions import KAFKA_VERSION, is_spoken_version
 from sparkmirror.connect.validation.infos import ConfigValue
 from sparkmirror.connect.validation.values import Given
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter, DefaultsFrom
 from sparkmirror.policies.filters import DefaultGroupFilter, DefaultTopicFilter
+from sparkmirror.transforms.parsing import CHAINS, chain_of, function_keys, require_no_chain
 
 _REFUSED: Final[Mapping[str, str]] = {
-    "transforms": "Transformations are not supported: batches are copied without looking into them.",
-    "predicates": "Predicates are not supported: batches are copied without looking into them.",
     "offsets.storage.topic": "A connector's own topic is not supported; its offsets are in the worker's.",
 }
 _VERSIONS: Final = ("key.converter", "value.converter", "header.converter")
@@ -46,6 +46,7 @@ def refused(values: Mapping[str, ConfigValue], given: Given, connector: str) -> 
     for key, reason in _REFUSED.items():
         if (given.resolved(key) or "").strip(JAVA_WHITESPACE) and not values[key].errors:
             yield key, f"Invalid value {given.shown(key)} for configuration {key}: {reason}"
+    yield from _chain_errors(values, given, connector)
     for converter in _VERSIONS:
         key = f"{converter}.plugin.version"
         version = given.resolved(key)
@@ -61,6 +62,24 @@ def refused(values: Mapping[str, ConfigValue], given: Given, connector: str) -> 
             error = _pattern_error(key, given)
             if error is not None:
                 yield key, f"Invalid value {given.shown(key)} for configuration {key}: {error}"
+
+
+def _chain_errors(
+    values: Mapping[str, ConfigValue], given: Given, connector: str
+) -> Iterator[tuple[str, str]]:
+    if any(values[key].errors for key in CHAINS):
+        return
+    try:
+        if connector != SOURCE_CONNECTOR:
+            require_no_chain(given.properties)
+            return
+        for key in function_keys(given.properties):
+            problem = module_problem(given.properties[key], given.modules)
+            if problem is not None:
+                raise given.properties.error(key, problem)
+        chain_of(given.properties)
+    except ConfigError as error:
+        yield error.key, str(error)
 
 
 def _pattern_error(key: str, given: Given) -> str | None:

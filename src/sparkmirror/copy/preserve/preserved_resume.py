@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.agreement.equality import same_record_at
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan, change_of
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
@@ -280,7 +280,7 @@ class PreservedEnds:
     def _outcome(self, known: Known, tail: Tail, logs: _Logs) -> _Outcome:
         plan, reason, found = known
         what = mismatch(known, tail)
-        if what is None and tail.last is not None and not _has_same_record(logs.source, plan, tail.last):
+        if what is None and tail.last is not None and not self._has_same_record(logs.source, plan, tail.last):
             what = f"it has another record at offset {tail.last_record} than its source"
         if what is not None:
             return _Mismatch(f"{plan.target}: {what}", reason.position is not None)
@@ -344,16 +344,19 @@ class PreservedEnds:
             case _:
                 return outcome
 
+    def _has_same_record(self, source: SpanReader, plan: CopyPartition, copied: FetchedBatch) -> bool:
+        """Whether the last record of this batch of the target is the source's record at its offset.
 
-def _has_same_record(source: SpanReader, plan: CopyPartition, copied: FetchedBatch) -> bool:
-    """Whether the last record of this batch of the target is the source's record at its offset.
-
-    False if the source has a marker there; True where the source has lost the record. Raises KafkaError.
-    """
-    offset = copied.header.last_offset
-    batch = next(source.read(plan.source, offset, offset + 1, _ONE_BATCH), None)
-    if batch is None:
-        return True
-    if batch.header.attributes & CONTROL:
-        return False
-    return same_record_at(offset, batch, copied, timestamps=not plan.target_stamps_append_time)
+        False if the source has a marker there; True where the source has lost the record, and for any record
+        where transforms change them. Raises KafkaError.
+        """
+        offset = copied.header.last_offset
+        batch = next(source.read(plan.source, offset, offset + 1, _ONE_BATCH), None)
+        if batch is None:
+            return True
+        if batch.header.attributes & CONTROL:
+            return False
+        is_changed = change_of(self.plan.settings, plan) is not None
+        return is_changed or same_record_at(
+            offset, batch, copied, timestamps=not plan.target_stamps_append_time
+        )

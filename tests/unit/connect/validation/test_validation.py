@@ -137,7 +137,6 @@ def test_a_text_that_is_no_number_is_validated_as_null_too() -> None:
         ("metric.names.formats", "", "must not be empty. Valid values include: [legacy, new]"),
         ("metric.names.formats", "old", "Invalid value old for configuration metric.names.formats"),
         ("transforms", "a,a", "Invalid value [a, a] for configuration transforms: Duplicate alias"),
-        ("transforms", "a", "Transformations are not supported"),
         ("offsets.storage.topic", "mine", "is not supported"),
         ("replication.policy.class", "MyPolicy", "Class MyPolicy could not be found."),
         ("key.converter", "org.apache.kafka.connect.json.JsonConverter", "Base64 inside of JSON"),
@@ -402,3 +401,39 @@ def test_options_of_a_plugin_filter_are_not_validated() -> None:
     own: Config = {"topic.filter.class": PLUGIN + "Initials", "topics": "["}
     assert errors(own) == {}
     assert errors({**own, "config.properties.exclude": "["}).keys() == {"config.properties.exclude"}
+
+
+TRANSFORM: Config = {"transforms": "a", "transforms.a.type": "sparkmirror.transforms.Function"}
+
+
+@pytest.mark.parametrize(
+    ("config", "key", "reason"),
+    [
+        ({"transforms": "a"}, "transforms.a.type", "is missing"),
+        ({"transforms": "a", "transforms.a.type": "Cast$Value"}, "transforms.a.type", "A function does it"),
+        (
+            {**TRANSFORM, "transforms.a.function": "os:getcwd"},
+            "transforms.a.function",
+            "its module is not in",
+        ),
+        (
+            {**TRANSFORM, "transforms.a.function": f"{PLUGIN}lost"},
+            "transforms.a.function",
+            "there is no lost",
+        ),
+        (
+            {"connector.class": "MirrorCheckpoint", "transforms": "a", "transforms.a.type": "Filter"},
+            "transforms",
+            "is for MirrorSourceConnector",
+        ),
+    ],
+)
+def test_wrong_transforms_are_refused_by_their_keys(config: Config, key: str, reason: str) -> None:
+    found = errors(config)
+    assert found.keys() == {key}
+    assert reason in found[key][0]
+
+
+def test_transforms_of_a_listed_module_are_accepted() -> None:
+    assert errors({**TRANSFORM, "transforms.a.function": f"{PLUGIN}untouched"}) == {}
+    assert errors({"transforms": "a", "transforms.a.type": "Filter"}) == {}
