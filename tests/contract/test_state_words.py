@@ -253,3 +253,26 @@ def test_a_config_that_the_target_refuses_is_told_while_all_is_well(pair: Pair) 
         for config in configs:
             del config[tiered]
         it.await_told()
+
+
+def test_a_mirror_that_starts_over_says_so_though_its_positions_have_no_leader_at_first(
+    pair: Pair, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The target's topic holds records of an older mirror, and this one's offsets topic is new."""
+    fill(pair[0], "orders")
+    fill(pair[1], "orders")
+    positions = "mm2-offsets.stateA.internal"
+    pair[1].call(lambda: pair[1].cluster.create(positions, 25, {"cleanup.policy": "compact"}))
+    log = pair[1].cluster.topics[positions].partitions[18]
+    leader, log.leader = log.leader, 99
+    keeps = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
+    with running(pair, replication_policy_class=keeps):
+        await_value(
+            lambda: "NOT_LEADER" in caplog.text or "LEADER_NOT" in caplog.text, WAIT_S, lambda: caplog.text
+        )
+        assert "starts over" not in caplog.text
+        log.leader = leader
+        await_value(
+            lambda: "starts over: no position of this mirror" in caplog.text, WAIT_S, lambda: caplog.text
+        )
+    assert "can't tell whether this mirror starts over" not in caplog.text
