@@ -96,7 +96,7 @@ bench-looked-at: setup
 soak: setup
 	$(BIN)/python -m tests.model --walks $(WALKS) --seed $$(date +%s)
 	$(BIN)/python -m tests.faults.soak $(ARGS)
-	PERIOD_S=120 $(BIN)/pytest -q tests/system/check_idle_pairs.py
+	PERIODS=10 PERIOD_S=60 $(BIN)/pytest -q -n 2 --dist load -k "not some" tests/system/check_idle_pairs.py
 
 soak-tokens: export TOKEN_S ?= 60
 soak-tokens: export MINUTES ?= 60

@@ -69,11 +69,8 @@ EXCEPTIONS: Final = {
     "system/test_verify.py": Tier.TEST,
     "system/test_verify.py::test_only_new_records": Tier.ALL,
     "system/test_worker.py": Tier.TEST,
-    # A minute for each combination; `make soak` watches all of them for longer.
-    "system/check_idle_pairs.py": Tier.BENCH,
-    "system/check_idle_pairs.py::test_an_idle_pair_does_not_grow[underscore]": Tier.ALL,
-    "system/check_idle_pairs.py::test_an_idle_pair_does_not_grow[own names of state]": Tier.ALL,
-    "system/check_idle_pairs.py::test_files_with_aliases_the_other_way_round": Tier.ALL,
+    # Two dozen brokers: `make soak` watches all combinations, for ten minutes.
+    "system/check_idle_pairs.py::test_idle_pairs_do_not_grow[all]": Tier.BENCH,
     # Measures, and needs a quiet machine: `make bench-pages`.
     "system/check_rest_wait.py": Tier.BENCH,
     # More processes, or more minutes, than others with the same fixtures.

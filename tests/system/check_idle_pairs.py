@@ -1,27 +1,32 @@
 """Watches idle pairs of clusters that mirror each other: nothing may grow, whatever their settings are.
 
-Each pair has an `orders` on both sides. After the mirror has settled it is watched for two periods: no topic
-may appear, and the second period may have no more records than the first. `PERIOD_S` is a period's length.
+Each pair has an `orders` on both sides, and one mirror serves all pairs that are watched side by side. After
+it has settled it is watched for `PERIODS` periods of `PERIOD_S`: no topic may appear, and no period may have
+more records than the first.
 """
 
+import itertools
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
 import pytest
 
-from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters import ClusterSpec, LocalCluster, start_clusters
 from tests.support.broker_data import append, create_topic, end_offsets, numbered, topics
 from tests.support.cluster_pairs import cluster_pair_of
 from tests.support.mirror import REPLICATION, running_mirror
 
+PERIODS: Final = int(os.environ.get("PERIODS", "2"))
 PERIOD_S: Final = int(os.environ.get("PERIOD_S", "20"))
 SETTLED_S: Final = 20
 IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 EVERYTHING: Final = {"topics": ".*", "topics.exclude": "foo.*"}
+HEAP_MB: Final = 128
 SLACK: Final = 10
 """Records by which one period may exceed the other, of heartbeats and summaries at its ends."""
 
@@ -53,42 +58,63 @@ COMBINATIONS: Final[Mapping[str, Mapping[str, str]]] = {
     "named topics": {"topics": "orders", "topics.exclude": "foo.*", "replication.policy.separator": "_"},
 }
 QUICK: Final = {
-    "emit.heartbeats.enabled": "true",
     "emit.heartbeats.interval.seconds": "1",
     "refresh.topics.interval.seconds": "2",
     "refresh.groups.interval.seconds": "2",
     "emit.checkpoints.interval.seconds": "2",
 }
+SOME: Final = ("underscore", "own names of state")
 
 
-@pytest.mark.parametrize("name", COMBINATIONS)
-def test_an_idle_pair_does_not_grow(name: str, tmp_path: Path) -> None:
-    # An alias with the separator in it is refused.
-    one, two = ("CL1", "CL2") if name == "dash" else ("CL-1", "CL-2")
-    with cluster_pair_of(1, {}, tmp_path / "clusters") as pair:
-        a, b = pair
-        for cluster in pair:
+@pytest.mark.parametrize(
+    "names", [pytest.param(SOME, id="some"), pytest.param(tuple(COMBINATIONS), id="all")]
+)
+def test_idle_pairs_do_not_grow(names: Sequence[str], tmp_path: Path) -> None:
+    aliases = {name: aliases_of(name, number) for number, name in enumerate(names)}
+    with pairs_of(aliases.values(), tmp_path / "clusters") as pairs:
+        for cluster in pairs.values():
             create_topic(cluster.bootstrap_servers, "orders", partitions=1)
             append(cluster, "orders", numbered(10))
-        properties = {
-            **REPLICATION,
-            **QUICK,
-            "clusters": f"{one}, {two}",
-            f"{one}.bootstrap.servers": a.bootstrap_servers,
-            f"{two}.bootstrap.servers": b.bootstrap_servers,
-            f"{one}->{two}.enabled": "true",
-            f"{two}->{one}.enabled": "true",
-            **COMBINATIONS[name],
-        }
+        properties = {"clusters": ", ".join(pairs), **REPLICATION, **QUICK}
+        for alias, cluster in pairs.items():
+            properties[f"{alias}.bootstrap.servers"] = cluster.bootstrap_servers
+        for name, (one, two) in aliases.items():
+            properties |= both_ways(one, two, COMBINATIONS[name])
         with running_mirror(tmp_path / "mirror", properties) as mirror:
-            mirror.await_log("copy job 1 copies")
-            time.sleep(SETTLED_S)
-            watched = [counts(pair)]
-            for _ in range(2):
-                time.sleep(PERIOD_S)
-                watched.append(counts(pair))
+            for one, two in aliases.values():
+                mirror.await_log(f"{one}->{two}.*copy job 1 copies")
+                mirror.await_log(f"{two}->{one}.*copy job 1 copies")
+            watched = watch(pairs)
             mirror.stop()
-        assert_constant(watched)
+    assert_constant(watched)
+
+
+def aliases_of(name: str, number: int) -> tuple[str, str]:
+    """An alias with the separator in it is refused."""
+    mark = "x" if name == "dash" else "-"
+    return f"CL{number}{mark}1", f"CL{number}{mark}2"
+
+
+@contextmanager
+def pairs_of(aliases: Iterable[tuple[str, str]], home: Path) -> Iterator[Mapping[str, LocalCluster]]:
+    """Start a cluster of one broker for each alias."""
+    names = [alias for pair in aliases for alias in pair]
+    started = start_clusters([(ClusterSpec(name, 1, {}, heap_mb=HEAP_MB), home / name) for name in names])
+    try:
+        yield dict(zip(names, started, strict=True))
+    finally:
+        for cluster in started:
+            cluster.stop(timeout_s=0)
+
+
+def both_ways(one: str, two: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of both flows; names of state topics are those of a cluster's worker."""
+    found = {}
+    for source, target in ((one, two), (two, one)):
+        for key, value in {"enabled": "true", "emit.heartbeats.enabled": "true", **settings}.items():
+            place = target if ".storage.topic" in key else f"{source}->{target}"
+            found[f"{place}.{key}"] = value
+    return found
 
 
 def test_files_with_aliases_the_other_way_round_do_not_multiply(tmp_path: Path) -> None:
@@ -101,6 +127,7 @@ def test_files_with_aliases_the_other_way_round_do_not_multiply(tmp_path: Path) 
             {
                 **REPLICATION,
                 **QUICK,
+                "emit.heartbeats.enabled": "true",
                 "clusters": "source, target",
                 "source.bootstrap.servers": source.bootstrap_servers,
                 "target.bootstrap.servers": target.bootstrap_servers,
@@ -115,21 +142,30 @@ def test_files_with_aliases_the_other_way_round_do_not_multiply(tmp_path: Path) 
         ):
             for mirror in (one, two):
                 mirror.await_log("copy job 1 copies")
-            time.sleep(SETTLED_S)
-            watched = [counts(pair)]
-            for _ in range(2):
-                time.sleep(PERIOD_S)
-                watched.append(counts(pair))
+            watched = watch({"one": a, "two": b})
             for mirror in (one, two):
                 mirror.stop()
-        assert_constant(watched)
-        assert not any(topic.count("source.") > 1 for side in watched[-1] for topic in side)
+    assert_constant(watched)
+    assert not any(topic.count("source.") > 1 for side in watched[-1].values() for topic in side)
 
 
-def counts(pair: tuple[LocalCluster, LocalCluster]) -> tuple[Counter[str], Counter[str]]:
-    """Count the offsets of each topic on both clusters."""
-    first, second = map(_counts, pair)
-    return first, second
+Counts = Mapping[str, Counter[str]]
+"""By cluster, the sums of the end offsets of each of its topics."""
+
+
+def watch(clusters: Mapping[str, LocalCluster]) -> list[Counts]:
+    """Count at the beginning of each period, and at the end of the last one."""
+    time.sleep(SETTLED_S)
+    begin = time.monotonic()
+    watched = [counts(clusters)]
+    for period in range(1, PERIODS + 1):
+        time.sleep(max(0.0, begin + period * PERIOD_S - time.monotonic()))
+        watched.append(counts(clusters))
+    return watched
+
+
+def counts(clusters: Mapping[str, LocalCluster]) -> Counts:
+    return {name: _counts(cluster) for name, cluster in clusters.items()}
 
 
 def _counts(cluster: LocalCluster) -> Counter[str]:
@@ -140,9 +176,11 @@ def _counts(cluster: LocalCluster) -> Counter[str]:
     return found
 
 
-def assert_constant(watched: list[tuple[Counter[str], Counter[str]]]) -> None:
-    for side in range(2):
-        before, between, after = (each[side] for each in watched)
-        assert after.keys() == before.keys()
-        first, second = between - before, after - between
-        assert second.total() <= first.total() + SLACK, (first, second)
+def assert_constant(watched: Sequence[Counts]) -> None:
+    for cluster in watched[0]:
+        sums = [each[cluster] for each in watched]
+        first = sums[1] - sums[0]
+        for before, after in itertools.pairwise(sums):
+            assert after.keys() == before.keys(), cluster
+            more = after - before
+            assert more.total() <= first.total() + SLACK, (cluster, first, more)

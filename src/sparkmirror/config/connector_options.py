@@ -96,7 +96,8 @@ OWN_SOURCE: Final = Definition(
             "continue",
             "Where to begin if another connector of this flow, under another name or with another offsets "
             "topic, has copied a partition into the same topic further since: continue there, or repeat what "
-            "is behind the own position, as MM2 does. Offsets that were altered or reset since count.",
+            "is behind the own position, as MM2 does. Offsets that were altered or reset since count. The "
+            "same where the own positions are lost, because their topic was deleted.",
             validator=OneOf(("continue", "repeat")),
         ),
         Option(

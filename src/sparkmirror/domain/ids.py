@@ -49,6 +49,11 @@ class LogIdentity(NamedTuple):
     source_epoch: int = -1
     target_id: bytes = b""
 
+    def are_known_as(self, other: "LogIdentity") -> bool:
+        """Whether both topics are known, and are the same as the other's."""
+        ids = (self.source_id, other.source_id), (self.target_id, other.target_id)
+        return all(one and one == another for one, another in ids)
+
 
 UNKNOWN_LOGS = LogIdentity()
 

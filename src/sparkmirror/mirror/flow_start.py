@@ -14,7 +14,7 @@ from sparkmirror.domain.topics import TopicListing
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.plan.backlog import left_out, stored_positions
-from sparkmirror.plan.newer_positions import newer_positions, newer_text, predecessor
+from sparkmirror.plan.newer_positions import newer_positions, newer_texts, predecessor
 from sparkmirror.plan.renamed_targets import RenamedTarget, renamed_targets, renamed_text
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.topic_selection import Pairs
@@ -33,6 +33,8 @@ class FlowStart:
         self._told: set[TopicPartition] = set()
         self._has_looked_back = False
         self._renamed: Mapping[str, RenamedTarget] = {}
+        self.lost: Collection[str] = ()
+        """The topics whose positions are lost, and which continue where the attempts before ended."""
         self._problems = LogOnce(log)
 
     def marked(
@@ -79,14 +81,18 @@ class FlowStart:
         self._has_looked_back = True
 
     def _take_newer(self, pairs: Pairs, source: TopicListing, target: TopicListing) -> None:
-        """Store the positions that another connector of the flow has reached since, unless told otherwise."""
+        """Store the positions that another connector of the flow has reached since, unless told otherwise.
+
+        Where the own positions are lost, the task looks up where the attempt before ended.
+        """
         reaction = self._connector.settings.copying.reactions.on_newer_position
         newer = newer_positions(self._on, self._connector, pairs, source, target)
         self._new.predecessor = predecessor(newer)
-        if newer:
-            self._log.warning("%s (%s)", *newer_text(newer, reaction))
+        for text in newer_texts(newer, reaction):
+            self._log.warning("%s (%s)", text.why, text.remedy)
         if newer and reaction is OnNewerPosition.CONTINUE:
-            self._store({at: each.position for at, each in newer.items()})
+            self.lost = {at.topic for at, each in newer.items() if each.is_lost}
+            self._store({at: each.position for at, each in newer.items() if not each.is_lost})
 
     def _find_renamed(self, pairs: Pairs, source: TopicListing, target: TopicListing) -> None:
         partitions = [
@@ -112,6 +118,8 @@ class FlowStart:
 
     def _store(self, positions: Mapping[TopicPartition, Position]) -> None:
         client, topic, name, source = self._on.positions_of(self._connector.name)
+        if not positions:
+            return
         with closing(TopicWriter(client)) as writer:
             records = [position_record(name, source, at, each) for at, each in positions.items()]
             writer.write(topic, records)

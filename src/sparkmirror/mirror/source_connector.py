@@ -332,9 +332,10 @@ class SourceConnector:
         """
         asked_at = self._asked_at = self._asked_at or time.monotonic()
         try:
-            shared = {remote for _, remote in self._shared.of(self._connector)}
+            known = {remote for _, remote in self._shared.of(self._connector)}
+            known |= {remote for topic, remote in topics.pairs if topic in self._start.lost}
             found = [
-                each for each in started_over(self._on, self._connector, topics) if each.subject not in shared
+                each for each in started_over(self._on, self._connector, topics) if each.subject not in known
             ]
         except SparkmirrorError as error:
             if error.retriable and time.monotonic() - asked_at < _STARTS_OVER_TOLD_S:

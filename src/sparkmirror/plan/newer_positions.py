@@ -1,7 +1,8 @@
 """Finds partitions that another connector of a flow has copied further than this one's positions say.
 
 This happens when a connector gets a new name, its old name back, or another offsets topic. The newest
-record counts, so that offsets which users altered or reset are kept.
+record counts, so that offsets which users altered or reset are kept. Where the topic of positions was
+deleted, the connector's own attempts are what is left.
 """
 
 from collections import Counter
@@ -28,7 +29,8 @@ from sparkmirror.storage.positions import Position, recorded_positions
 class Newer(NamedTuple):
     """`owner` has copied the partition up to `end`, this connector up to `own_end`, None without a position.
 
-    Both are the next upstream offsets. `name` is the owner's for people.
+    Both are the next upstream offsets. `name` is the owner's for people. `is_lost` says that the owner is
+    this connector itself: of what its attempts have copied the task knows more.
     """
 
     owner: str
@@ -36,6 +38,7 @@ class Newer(NamedTuple):
     end: int
     own_end: int | None
     logs: LogIdentity
+    is_lost: bool = False
 
     @property
     def position(self) -> Position:
@@ -46,6 +49,7 @@ class _Place(NamedTuple):
     end: int | None
     logs: LogIdentity
     at_ms: int
+    positions_id: bytes = b""
 
 
 @dataclass(slots=True)
@@ -78,32 +82,66 @@ def newer_positions(
     places = _Places()
     for partition, owner, place in _from_attempts(attempts):
         places.add(partition, owner, place)
+    own, beside = owner_of(positions, connector.name), owner_of(positions, "")
+    lost = _lost(places, own, b"" if positions not in target.topics else target.topics[positions].topic_id)
     for partition, owner, place in _from_positions(stored, alias, positions):
         places.add(partition, owner, place)
-    own, beside = owner_of(positions, connector.name), owner_of(positions, "")
-    found = {at: _newer(of, own, logs[at.topic]) for at, of in places.of.items() if at.topic in logs}
-    return {
-        at: newer._replace(name=newer.owner.removeprefix(beside))
-        for at, newer in found.items()
-        if newer is not None
+        if owner == own:
+            lost.pop(partition, None)
+    copied = {at: of for at, of in places.of.items() if at.topic in logs}
+    found = {at: newer for at, of in copied.items() if (newer := _newer(of, own, logs[at.topic])) is not None}
+    found |= {
+        at: Newer(own, own, end, None, logs[at.topic], is_lost=True)
+        for at, (end, known, *_) in lost.items()
+        if at in copied and at not in found and end is not None and known.are_known_as(logs[at.topic])
     }
+    return {at: newer._replace(name=newer.owner.removeprefix(beside)) for at, newer in found.items()}
 
 
 def predecessor(newer: Mapping[TopicPartition, Newer]) -> str | None:
     """The owner that has copied most partitions further; None where no other has."""
-    owners = Counter(each.owner for each in newer.values())
+    owners = Counter(each.owner for each in newer.values() if not each.is_lost)
     return owners.most_common(1)[0][0] if owners else None
 
 
-def newer_text(newer: Mapping[TopicPartition, Newer], reaction: OnNewerPosition) -> tuple[str, str]:
-    """Say in one line who has copied what further, and what follows; and how to get the other."""
+class NewerText(NamedTuple):
+    """Says in one line who has copied `topics` further and what follows; and how to get the other."""
+
+    topics: str
+    why: str
+    remedy: str
+
+
+def newer_texts(newer: Mapping[TopicPartition, Newer], reaction: OnNewerPosition) -> Iterator[NewerText]:
+    """Tell what is lost, and what others have copied."""
+    lost = {at: each for at, each in newer.items() if each.is_lost}
+    others = {at: each for at, each in newer.items() if not each.is_lost}
+    if lost:
+        yield _text_of_lost(lost, reaction)
+    if others:
+        yield _text_of_others(others, reaction)
+
+
+def _text_of_lost(newer: Mapping[TopicPartition, Newer], reaction: OnNewerPosition) -> NewerText:
+    topics = some_of(sorted({at.topic for at in newer}))
+    why = f"the positions of {topics} are lost with their topic, which was deleted"
+    if reaction is OnNewerPosition.CONTINUE:
+        remedy = "set on.newer.position to repeat to copy them again"
+        return NewerText(topics, f"{why}: copying continues where the last attempts ended", remedy)
+    remedy = "set on.newer.position to continue to continue where the last attempts ended"
+    return NewerText(topics, f"{why}: what was copied comes a second time", remedy)
+
+
+def _text_of_others(newer: Mapping[TopicPartition, Newer], reaction: OnNewerPosition) -> NewerText:
     owners = some_of(sorted({each.name for each in newer.values()}))
     topics = some_of(sorted({at.topic for at in newer}))
     count = sum(each.end - (each.own_end or 0) for each in newer.values())
     further = f"{owners} has copied {topics} since, {count:,} offsets further than this connector"
     if reaction is OnNewerPosition.CONTINUE:
-        return f"{further}, which continues there", "set on.newer.position to repeat to copy them again"
-    return f"{further}: they come a second time", "set on.newer.position to continue to continue behind them"
+        remedy = "set on.newer.position to repeat to copy them again"
+        return NewerText(topics, f"{further}, which continues there", remedy)
+    remedy = "set on.newer.position to continue to continue behind them"
+    return NewerText(topics, f"{further}: they come a second time", remedy)
 
 
 def _newer(places: Mapping[str, _Place], own: str, logs: LogIdentity) -> Newer | None:
@@ -113,7 +151,7 @@ def _newer(places: Mapping[str, _Place], own: str, logs: LogIdentity) -> Newer |
         for owner, place in places.items()
         if owner != own
         and place.end is not None
-        and _is_same(place.logs, logs)
+        and place.logs.are_known_as(logs)
         and (mine is None or place.at_ms > mine.at_ms)
     ]
     if not others:
@@ -123,15 +161,17 @@ def _newer(places: Mapping[str, _Place], own: str, logs: LogIdentity) -> Newer |
     return Newer(owner, owner, end, own_end, logs) if own_end is None or end > own_end else None
 
 
-def _is_same(known: LogIdentity, current: LogIdentity) -> bool:
-    ids = (known.source_id, current.source_id), (known.target_id, current.target_id)
-    return all(one and one == other for one, other in ids)
+def _lost(places: _Places, own: str, positions_id: bytes) -> dict[TopicPartition, _Place]:
+    """The places of own attempts whose positions were in another topic of this name."""
+    mine = {at: of[own] for at, of in places.of.items() if own in of}
+    return {at: place for at, place in mine.items() if place.positions_id not in (b"", positions_id)}
 
 
 def _from_attempts(records: Iterable[LogRecord]) -> Iterator[tuple[TopicPartition, str, _Place]]:
     for owner, partition, attempt, at_ms in recorded_attempts(records):
         if attempt.stage is not Stage.CLAIMED and attempt.ends:
-            yield partition, owner, _Place(known_end(attempt, None).end.offset, attempt.logs, at_ms)
+            end = known_end(attempt, None).end.offset
+            yield partition, owner, _Place(end, attempt.logs, at_ms, attempt.positions_id)
 
 
 def _from_positions(

@@ -17,7 +17,7 @@ from sparkmirror.kafka.wire.error_codes import (
 from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
 from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_survey import FlowSurvey
-from sparkmirror.plan.newer_positions import newer_text
+from sparkmirror.plan.newer_positions import newer_texts
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.plan.renamed_targets import renamed_text
 from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster, shared_topic, shared_topics
@@ -285,10 +285,9 @@ def _lost_records(survey: FlowSurvey) -> Iterator[Finding]:
 
 
 def _newer_positions(survey: FlowSurvey) -> Iterator[Finding]:
-    if survey.newer:
-        topics = some_of(sorted({partition.topic for partition in survey.newer}))
-        reaction = survey.settings.copying.reactions.on_newer_position
-        yield Finding(NEWER_POSITION, Severity.WARNS, topics, *newer_text(survey.newer, reaction))
+    reaction = survey.settings.copying.reactions.on_newer_position
+    for text in newer_texts(survey.newer, reaction):
+        yield Finding(NEWER_POSITION, Severity.WARNS, *text)
 
 
 def _renamed(survey: FlowSurvey) -> Iterator[Finding]:

@@ -79,6 +79,7 @@ class Attempt:
     `ends` are those of `sequence_ends`, at least one but for a claim. What it wrote begins at the target's
     offset `target_offset`; a closed one has written everything below. `acknowledged` is known where ends were
     recorded behind its beginning. `logs` has the topics' ids; leader epochs are those of the ends.
+    `positions_id` is the id of the topic of positions, as it was at its beginning.
     """
 
     producer: ProducerId
@@ -88,6 +89,7 @@ class Attempt:
     ends: tuple[SequenceEnd, ...] = ()
     acknowledged: Acknowledged | None = None
     logs: LogIdentity = UNKNOWN_LOGS
+    positions_id: bytes = b""
 
     @property
     def order(self) -> tuple[int, int]:
@@ -112,6 +114,8 @@ def attempt_record(
     if attempt.logs != UNKNOWN_LOGS:
         value["source"] = encode_topic_id(attempt.logs.source_id)
         value["target"] = encode_topic_id(attempt.logs.target_id)
+    if attempt.positions_id:
+        value["positions"] = encode_topic_id(attempt.positions_id)
     json_of_ends = encode_ends(attempt.ends) if ends is None else ends
     text = compact_json(value).removesuffix(b"}") + f',"ends":{json_of_ends}}}'.encode()
     return LogRecord(_key(owner, partition, attempt.producer), text)
@@ -208,7 +212,14 @@ def _attempt(producer: ProducerId, value: bytes) -> Attempt:
             } as of:
                 acknowledged = Acknowledged(*map(int, of["acknowledged"])) if "acknowledged" in of else None
                 return Attempt(
-                    producer, generation, Stage(state), offset, decode_ends(ends), acknowledged, _logs(of)
+                    producer,
+                    generation,
+                    Stage(state),
+                    offset,
+                    decode_ends(ends),
+                    acknowledged,
+                    _logs(of),
+                    decode_topic_id(of.get("positions", "")),
                 )
     except (ValueError, TypeError):
         pass

@@ -110,10 +110,11 @@ def forgetting(connector: ConnectorName, source: Alias, partition: TopicPartitio
 
 
 class StoredPositions(NamedTuple):
-    """`newest_ms` is when the last one was stored, in epoch ms; None without any."""
+    """`newest_ms` is when the last one was stored, in epoch ms; None without any. `reset` were forgotten."""
 
     of: Mapping[TopicPartition, Position]
     newest_ms: int | None
+    reset: Collection[TopicPartition] = ()
 
 
 def read_positions(
@@ -198,19 +199,21 @@ def _latest(
     settings: ConnectionSettings, topic: str, partition_of: Callable[[bytes], TopicPartition | None]
 ) -> StoredPositions:
     positions: dict[TopicPartition, Position] = {}
+    known: set[TopicPartition] = set()
     newest_ms: int | None = None
     await_stable(settings, topic)
     for record in read_topic(settings, topic, read_committed=True):
         partition = partition_of(record.key or b"")
         if partition is None:
             continue
+        known.add(partition)
         position = _position(record)
         if position is None:
             positions.pop(partition, None)
         else:
             positions[partition] = position
             newest_ms = max(newest_ms or 0, record.timestamp_ms or 0)
-    return StoredPositions(positions, newest_ms)
+    return StoredPositions(positions, newest_ms, known - positions.keys())
 
 
 def _position(record: LogRecord) -> Position | None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch
-from tests.memory.checked_flow import CheckedFlow
+from tests.memory.checked_flow import POSITIONS, CheckedFlow
 from tests.memory.cluster import MemoryCluster
 from tests.memory.drill.tasks import Tasks
 from tests.memory.drill.traffic import Traffic
@@ -57,6 +57,9 @@ class Faults:
         yield from (self._cut_off_broker, self._lead_elsewhere, self._lose_progress)
         if shape.is_two_way:
             yield self._crash
+        if shape.is_fenced and not shape.is_transactional:
+            # Else nothing but positions tells what was copied.
+            yield self._lose_positions
         if shape.is_lossy:
             yield from (self._lose_records, self._truncate, self._replace_topic, self._delete_copy)
         if shape.is_compacted and not shape.preserves_offsets:
@@ -197,14 +200,21 @@ class Faults:
     def _lose_progress(self) -> str:
         """The driver creates the topic again, and lets its tasks write what they know."""
         flow = self._flow()
-        flow.lose(flow.progress_topic)
+        return self._lose(flow, flow.progress_topic)
+
+    def _lose_positions(self) -> str:
+        """A task that dies before they are written again takes what it knows with it."""
+        return self._lose(self._flow(), POSITIONS)
+
+    def _lose(self, flow: CheckedFlow, topic: str) -> str:
+        flow.lose(topic)
 
         def found() -> None:
             flow.create_own_topics()
             self._tasks.forget_stored(flow)
 
         self._later(3.0, found)
-        return f"{flow.progress_topic} is deleted"
+        return f"{flow.ends.flow}: {topic} is deleted"
 
     def _delete_copy(self) -> str:
         """The driver creates it again at its next refresh."""

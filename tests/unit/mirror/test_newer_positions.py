@@ -2,6 +2,7 @@
 
 import logging
 import random
+from collections.abc import Collection
 from types import SimpleNamespace
 from typing import Final, cast
 
@@ -40,6 +41,8 @@ class World:
         self.client, self.positions = plan.state.connection, plan.state.positions_topic
         self.flow = plan.flow
         self.now_ms = 1_000_000
+        self.lost: Collection[str] = ()
+        """The topics whose positions were found lost at the last start."""
 
     @property
     def logs(self) -> LogIdentity:
@@ -65,11 +68,16 @@ class World:
         self._write(self.positions, forgetting(name, NEAR, AT))
 
     def attempts(
-        self, owner: str, offset: int, stage: Stage = Stage.CLOSED, producer: ProducerId = PRODUCER
+        self,
+        owner: str,
+        offset: int,
+        stage: Stage = Stage.CLOSED,
+        producer: ProducerId = PRODUCER,
+        positions_id: bytes = b"",
     ) -> None:
         ends = () if stage is Stage.CLAIMED else (SequenceEnd(0, offset, 0),)
         logs = self.logs._replace(source_epoch=-1)
-        attempt = Attempt(producer, 1, stage, offset, ends, logs=logs)
+        attempt = Attempt(producer, 1, stage, offset, ends, logs=logs, positions_id=positions_id)
         self._write(ATTEMPTS_TOPIC, attempt_record(owner, AT, attempt))
 
     def deletes(self, owner: str, producer: ProducerId) -> None:
@@ -98,6 +106,7 @@ class World:
             cast("FlowWorker", on), cast("ConfiguredSource", connector), flow_log("test", self.flow)
         )
         start.look_back([(TOPIC, remote)], listing(self.clusters.source), listing(self.clusters.target))
+        self.lost = start.lost
         found = read_positions(*where, name, NEAR, [AT]).get(AT)
         return None if found is None else found.offset + 1
 
@@ -161,6 +170,40 @@ def test_own_attempts_count_as_what_was_recorded_last(world: World) -> None:
     world.stores(OTHER, 600)
     world.attempts(owner_of(world.positions, ONE), 150, Stage.OPEN)
     assert world.start(ONE) == 100, "of the attempt itself the task knows more"
+
+
+@pytest.mark.parametrize(
+    ("reaction", "what"),
+    [
+        (OnNewerPosition.CONTINUE, "copying continues where the last attempts ended"),
+        (OnNewerPosition.REPEAT, "what was copied comes a second time"),
+    ],
+)
+def test_positions_that_are_lost_with_their_topic_are_told(
+    world: World, caplog: pytest.LogCaptureFixture, reaction: OnNewerPosition, what: str
+) -> None:
+    caplog.set_level(logging.WARNING)
+    world.attempts(owner_of(world.positions, ONE), 150, positions_id=b"x" * 16)
+    assert world.start(ONE, reaction) is None, "of the attempt itself the task knows more"
+    assert f"the positions of orders are lost with their topic, which was deleted: {what}" in caplog.text
+    assert world.lost == ({TOPIC} if reaction is OnNewerPosition.CONTINUE else ())
+
+
+@pytest.mark.parametrize("what", ["same topic", "not known", "another copy", "stored", "reset"])
+def test_positions_are_not_lost(world: World, caplog: pytest.LogCaptureFixture, what: str) -> None:
+    caplog.set_level(logging.WARNING)
+    known = world.clusters.target.topics[world.positions].id.bytes
+    ids = {"same topic": known, "not known": b""}
+    world.attempts(owner_of(world.positions, ONE), 150, positions_id=ids.get(what, b"x" * 16))
+    if what == "another copy":
+        world.clusters.replace_topic(world.clusters.target, REMOTE)
+    elif what == "stored":
+        world.stores(ONE, 100)
+    elif what == "reset":
+        world.resets(ONE)
+    assert world.start(ONE) == (100 if what == "stored" else None)
+    assert not world.lost
+    assert caplog.text == ""
 
 
 @pytest.mark.parametrize("side", ["source", "target"])

@@ -31,7 +31,7 @@ def known(records: Sequence[LogRecord]) -> list[Attempt]:
 def test_attempts_are_read_as_written_and_in_their_order() -> None:
     other_id = replace(CLAIM, producer=ProducerId(3, 0), generation=1)
     logs = LogIdentity(source_id=b"\x01" * 16, target_id=b"\x02" * 16)
-    further = replace(OPEN, acknowledged=Acknowledged(7, 1009), logs=logs)
+    further = replace(OPEN, acknowledged=Acknowledged(7, 1009), logs=logs, positions_id=b"\x03" * 16)
     records = [attempt_record(OWNER, ORDERS, each) for each in (other_id, further, CLAIM)]
     assert known(records) == [CLAIM, further, other_id]
 

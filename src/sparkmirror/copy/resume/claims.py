@@ -71,11 +71,12 @@ class Claimed:
     over: Sequence[Attempt]
     marker: int | None = None
 
-    def begin(self, position: int, target_offset: int, logs: LogIdentity) -> Attempt:
+    def begin(self, position: int, target_offset: int, logs: LogIdentity, positions_id: bytes) -> Attempt:
         """The own attempt from this upstream offset on, which follows what was read in the leader epoch."""
         ends = (SequenceEnd(0, position, logs.source_epoch),)
         logs = logs._replace(source_epoch=-1)
-        return replace(self.own, stage=Stage.OPEN, target_offset=target_offset, ends=ends, logs=logs)
+        begun = replace(self.own, stage=Stage.OPEN, target_offset=target_offset, ends=ends, logs=logs)
+        return replace(begun, positions_id=positions_id)
 
 
 _Claims = dict[TopicPartition, Claimed | Unfenced | SparkmirrorError]

@@ -129,7 +129,7 @@ class Resumption:
         for at, known in topics.logs.items():
             reasons[at] = _unsettled_by(reasons[at], known)
         claims = self.succession.claim(plans, reasons)
-        reasons.update(self.succession.read_again(reasons, claims))
+        reasons.update(self.succession.read_again(reasons, claims, topics))
         found = self._look_up(plans, reasons, claims, topics)
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_producers(
@@ -137,7 +137,7 @@ class Resumption:
             {source: _read_logs(reasons[source], topics.logs[source]) for source in found},
             self.succession.states(reasons, claims),
         )
-        self.succession.record(starts, claims)
+        self.succession.record(starts, claims, topics.positions_id)
         self.cycles.record(
             start.producer.producer.id for start in starts.values() if isinstance(start, Start)
         )

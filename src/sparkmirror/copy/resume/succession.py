@@ -4,7 +4,7 @@ An attempt continues without a new claim as long as nothing that it has sent is 
 """
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -14,12 +14,14 @@ from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume.claims import RENEWAL_S, Claimed, Claims, Unfenced
 from sparkmirror.copy.resume.last_copied import LogEnd, TargetLogs, known_end, last_copied
+from sparkmirror.copy.resume.topic_lookup import Topics
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     Incident,
     IncidentKind,
+    OnNewerPosition,
     records_repeated,
     target_truncated,
     unfenced,
@@ -28,7 +30,7 @@ from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record, missing_topic
-from sparkmirror.storage.positions import Position, read_positions
+from sparkmirror.storage.positions import Position, read_stored_positions
 
 _log = logging.getLogger(__name__)
 
@@ -113,11 +115,12 @@ class Succession:
         return claims.claim(wanted, settled) if wanted else {}
 
     def read_again(
-        self, reasons: Mapping[TopicPartition, ResumeReason], claims: ClaimResults
+        self, reasons: Mapping[TopicPartition, ResumeReason], claims: ClaimResults, topics: Topics
     ) -> Mapping[TopicPartition, ResumeReason]:
         """The reasons of those where another attempt may have been newer, with the positions since the claim.
 
-        Whatever this task has met before counts no more then. Raises KafkaError.
+        Whatever this task has met before counts no more then. Where positions are lost with their topic, the
+        attempts before say where they ended. Raises KafkaError.
         """
         doubtful = [
             source
@@ -129,13 +132,37 @@ class Succession:
         if not doubtful:
             return {}
         plan = self.plan
-        stored = read_positions(
+        stored = read_stored_positions(
             plan.state.connection, plan.state.positions_topic, plan.connector, plan.flow.source, doubtful
         )
-        return {
-            source: ResumeReason(_newest(stored.get(source), claims[source]), is_stored=True)
-            for source in doubtful
+        found = {source: _newest(stored.of.get(source), claims[source]) for source in doubtful}
+        lost = self._lost(
+            [at for at in doubtful if found[at] is None and at not in stored.reset], claims, topics
+        )
+        return {source: ResumeReason(lost.get(source, found[source]), is_stored=True) for source in doubtful}
+
+    def _lost(
+        self, sources: Iterable[TopicPartition], claims: ClaimResults, topics: Topics
+    ) -> Mapping[TopicPartition, Position]:
+        """The ends of attempts whose positions were in a topic that was created again since."""
+        if self.plan.settings.reactions.on_newer_position is OnNewerPosition.REPEAT:
+            return {}
+        found = {
+            source: _end_of(claim.last)
+            for source in sources
+            if isinstance(claim := claims[source], Claimed)
+            and claim.last is not None
+            and is_another(claim.last.positions_id, topics.positions_id)
+            and topics.logs[source].are_known_as(claim.last.logs)
         }
+        if found:
+            topic = self.plan.state.positions_topic
+            _log.warning(
+                "the positions of %d partitions are lost with %s: continuing where the attempts before ended",
+                len(found),
+                topic,
+            )
+        return found
 
     def states(
         self, reasons: Mapping[TopicPartition, ResumeReason], claims: ClaimResults
@@ -209,7 +236,12 @@ class Succession:
         is_as_stored = found.records == 0 and writer is not None and end == writer.next_offset
         return Found(following, end, incident, found.end.epoch, position.run if is_as_stored else None)
 
-    def record(self, starts: dict[TopicPartition, Start | SparkmirrorError], claims: ClaimResults) -> None:
+    def record(
+        self,
+        starts: dict[TopicPartition, Start | SparkmirrorError],
+        claims: ClaimResults,
+        positions_id: bytes,
+    ) -> None:
         """Record the attempts that begin, before their first batch and position; what is over is deleted.
 
         Raises KafkaError.
@@ -226,7 +258,7 @@ class Succession:
             if not isinstance(start, Start) or not isinstance(claim, Claimed):
                 continue
             self.renounce(source)
-            attempt = claim.begin(start.position, start.producer.next_offset, start.logs)
+            attempt = claim.begin(start.position, start.producer.next_offset, start.logs, positions_id)
             starts[source] = start._replace(attempt=attempt, marker=claim.marker)
             records.append(attempt_record(self.claims.owner, source, attempt))
             over += [deletion_record(self.claims.owner, source, each.producer) for each in claim.over]
@@ -279,9 +311,14 @@ def _newest(position: Position | None, claim: Claimed | Unfenced | SparkmirrorEr
         return position
     if position.producer.producer == last.producer:
         return position
-    end, target_offset = known_end(last, None)
-    state = ProducerState(last.producer, end.sequence, target_offset)
-    return Position(end.offset - 1, state, last.logs._replace(source_epoch=end.epoch))
+    return _end_of(last)
+
+
+def _end_of(attempt: Attempt) -> Position:
+    """The position that the attempt's record tells."""
+    end, target_offset = known_end(attempt, None)
+    state = ProducerState(attempt.producer, end.sequence, target_offset)
+    return Position(end.offset - 1, state, attempt.logs._replace(source_epoch=end.epoch))
 
 
 def is_used(position: Position | None, claim: Claimed | Unfenced | None) -> bool:

@@ -15,17 +15,22 @@ from sparkmirror.kafka.data.partition_offsets import EARLIEST, list_offsets, res
 
 
 class Topics(NamedTuple):
-    """The metadata of both clusters, and the identity of each source partition's logs, as they are now."""
+    """The metadata of both clusters, and the identity of each source partition's logs, as they are now.
+
+    `positions_id` is that of the topic of positions, empty where it can't be told.
+    """
 
     source: Metadata
     target: Metadata
     logs: Mapping[TopicPartition, LogIdentity]
+    positions_id: bytes
 
 
 def read_topics(plan: TaskPlan, partitions: Collection[CopyPartition]) -> Topics:
     """Read the topics of these partitions of the plan. Blocks. Raises KafkaError."""
     source = read_metadata(plan.consumer.connection, {each.source.topic for each in partitions})
-    target = read_metadata(plan.producer.connection, {each.target_topic for each in partitions})
+    positions = plan.state.positions_topic
+    target = read_metadata(plan.producer.connection, {positions, *(each.target_topic for each in partitions)})
     logs = {
         each.source: LogIdentity(
             source_id=source.topic_ids.get(each.source.topic, b""),
@@ -33,7 +38,7 @@ def read_topics(plan: TaskPlan, partitions: Collection[CopyPartition]) -> Topics
         )
         for each in partitions
     }
-    return Topics(source, target, logs)
+    return Topics(source, target, logs, target.topic_ids.get(positions, b""))
 
 
 def first_offsets(
