@@ -68,7 +68,7 @@ def test_fan_in(clusters: dict[str, LocalCluster], tmp_path: Path) -> None:
             assert is_subsequence(keyed_of(clusters[name], TOPIC, partition), there)
     assert "2 flows write it" in said(mirror, "plan", code=0)
     compared = verify(mirror.file)
-    assert compared.code == 0, (compared.stdout, compared.stderr)
+    assert compared.code == 0, (compared.output, compared.errors)
 
 
 def properties_of(clusters: dict[str, LocalCluster]) -> dict[str, str]:
