@@ -14,7 +14,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTEST := $(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help setup demo test test-all check-old-brokers prepared lint check format bench bench-versions bench-pages bench-looked-at \
-  soak soak-tokens tools docs package package-check audit clean
+  bench-quotas soak soak-tokens tools docs package package-check audit clean
 
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
@@ -27,6 +27,7 @@ help:
 	@echo "make bench-versions BEFORE=CHECKOUT  the same code before a change: throughput, CPU, latency, starts"
 	@echo "make bench-pages  what looking at a large mirror costs: pages, view, /metrics; how soon a page shows what happens"
 	@echo "make bench-looked-at  throughput and latency with 20 pages open and with none, in pairs; ARGS='--pairs 10'"
+	@echo "make bench-quotas  the share of a client quota beside Java MirrorMaker 2"
 	@echo "make soak    random walks of the model, then faults at random moments under load, for half an hour;"
 	@echo "             WALKS=1000000 ARGS='--seed 7 --minutes 60'"
 	@echo "make soak-tokens  an hour of logins by tokens of a minute that are rotated and revoked; MINUTES=4 TOKEN_S=8 SEED=7"
@@ -92,6 +93,9 @@ bench-pages: setup
 
 bench-looked-at: setup
 	$(BIN)/python -m bench.looked_at $(ARGS)
+
+bench-quotas: setup
+	$(BIN)/pytest -q -s tests/system/check_quota_share.py $(ARGS)
 
 soak: setup
 	$(BIN)/python -m tests.model --walks $(WALKS) --seed $$(date +%s)

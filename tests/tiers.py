@@ -73,6 +73,7 @@ EXCEPTIONS: Final = {
     "system/check_idle_pairs.py::test_idle_pairs_do_not_grow[all]": Tier.BENCH,
     # Measures, and needs a quiet machine: `make bench-pages`.
     "system/check_rest_wait.py": Tier.BENCH,
+    "system/check_quota_share.py": Tier.BENCH,  # `make bench-quotas`
     # More processes, or more minutes, than others with the same fixtures.
     "contract/test_causes.py::test_a_target_that_throttles": Tier.ALL,
     "contract/test_class_archive.py": Tier.ALL,

@@ -7,20 +7,19 @@ from dataclasses import replace
 from typing import Final
 
 import pytest
-from kafka.protocol.admin import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
-from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import Keyed, append, keyed_of
+from tests.support.client_quotas import quota
 from tests.support.cluster_pairs import cluster_pair_of
 from tests.support.connections import connection
 
@@ -49,25 +48,6 @@ def real_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
 def watch(real_bench: Bench) -> Iterator[ProgressReports]:
     with closing(ProgressReports(real_bench)) as made:
         yield made
-
-
-@contextmanager
-def quota(cluster: AnyCluster, key: str, value: float) -> Iterator[None]:
-    """Set a quota of the default client id during the block."""
-    entry = AlterClientQuotasRequest.EntryData
-    default = entry.EntityData(entity_type="client-id", entity_name=None)
-
-    def alter(op: object) -> None:
-        request = AlterClientQuotasRequest(entries=[entry(entity=[default], ops=[op])], validate_only=False)
-        with closing(Cluster(connection(cluster))) as opened:
-            response = opened.request("alter client quotas", request, AlterClientQuotasResponse)
-        assert not [each.error_message for each in response.entries if each.error_code]
-
-    alter(entry.OpData(key=key, value=value, remove=False))
-    try:
-        yield
-    finally:
-        alter(entry.OpData(key=key, value=0.0, remove=True))
 
 
 def numbered_values(count: int, first: int = 0) -> list[Keyed]:

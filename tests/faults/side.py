@@ -9,15 +9,14 @@ from typing import Any, Final
 import psutil
 from kafka import KafkaAdminClient
 from kafka import TopicPartition as LibraryPartition
-from kafka.protocol.admin.client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.cluster import read_metadata
-from sparkmirror.kafka.net.connection import Connection
 from tests.support.broker_data import admin, config, configure
+from tests.support.client_quotas import set_quotas
 from tests.support.connections import connection
 from tests.support.freezing import frozen
 from tests.support.proxy import Proxy
@@ -190,23 +189,11 @@ class Side:
 
     def limit(self, bytes_per_s: float | None) -> None:
         """Set the default client quota for reading and writing; None removes it."""
-        self._set_quotas({"producer_byte_rate": bytes_per_s, "consumer_byte_rate": bytes_per_s})
+        set_quotas(self.cluster, {"producer_byte_rate": bytes_per_s, "consumer_byte_rate": bytes_per_s})
 
     def limit_creations(self, partitions_per_s: float | None) -> None:
         """Set the default client quota for partitions that are created or deleted; None removes it."""
-        self._set_quotas({"controller_mutation_rate": partitions_per_s})
-
-    def _set_quotas(self, quotas: Mapping[str, float | None]) -> None:
-        data = AlterClientQuotasRequest.EntryData
-        ops = [
-            data.OpData(key=name, value=value or 0.0, remove=value is None) for name, value in quotas.items()
-        ]
-        default = data.EntityData(entity_type="client-id", entity_name=None)
-        request = AlterClientQuotasRequest(entries=[data(entity=[default], ops=ops)], validate_only=False)
-        host, port = self.connection.bootstrap_servers[0]
-        with closing(Connection.open(host, port, self.connection)) as opened:
-            response = opened.request(request, AlterClientQuotasResponse, timeout_s=_RESPONSE_TIMEOUT_S)
-        assert not [entry.error_message for entry in response.entries if entry.error_code]
+        set_quotas(self.cluster, {"controller_mutation_rate": partitions_per_s})
 
     @contextmanager
     def configured(self, topic: str, name: str, value: str) -> Iterator[None]:

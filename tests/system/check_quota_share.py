@@ -1,0 +1,109 @@
+"""Measures the share of a client quota that we use beside Java's MirrorMaker 2: at the same time, on one pair.
+
+Each of them has its own client ids, and with them the whole quota. `-s` shows what each copied.
+"""
+
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import javaproperties
+import pytest
+
+from sparkmirror.clusters import LocalCluster
+from tests.support.broker_data import append, create_topic, end_offsets, topics
+from tests.support.client_quotas import quota
+from tests.support.cluster_pairs import cluster_pair_of
+from tests.support.mirror import REPLICATION, running_mirror
+from tests.support.waiting import await_value
+from tests.system.java_mm2 import dedicated
+
+RATE: Final = 200_000
+SIZE: Final = 2_000
+PARTITIONS: Final = 3
+WINDOW_S: Final = 11.0
+"""A broker measures a rate over that time, by default, and lets pass as much at once before."""
+MEASURED_S: Final = 60.0
+TOTAL: Final = int(RATE * (MEASURED_S + 6 * WINDOW_S))
+START_S: Final = 90.0
+TOPIC: Final = "big"
+BATCHES: Final = {"small": {"batch.size": "16000", "linger.ms": "50"}, "large": {"batch.size": "400000"}}
+
+
+@pytest.mark.parametrize("batches", BATCHES)
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_the_share_of_a_quota(side: str, batches: str, tmp_path: Path) -> None:
+    with cluster_pair_of(1, {}, tmp_path / "clusters") as (source, target):
+        fill(source, BATCHES[batches])
+        limits = {"source": (source, "consumer_byte_rate"), "target": (target, "producer_byte_rate")}
+        limited, key = limits[side]
+        with quota(limited, key, RATE), both_mirrors(source, target, tmp_path) as aliases:
+            copies = {f"{alias}.{TOPIC}" for alias in aliases}
+            await_value(lambda: copies <= topics(target).keys(), START_S, lambda: f"not all of {copies}")
+            time.sleep(2 * WINDOW_S)
+            shares = measured(target, aliases)
+    said = ", ".join(f"{alias} {share:.3f}" for alias, share in shares.items())
+    sys.stdout.write(f"quota of the {side}, {batches} batches: {said}\n")
+    assert shares["ours"] >= 0.95, said
+
+
+def fill(source: LocalCluster, settings: Mapping[str, str]) -> None:
+    create_topic(source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
+    values = [(b"%d" % at, b"v" * SIZE) for at in range(TOTAL // SIZE // PARTITIONS)]
+    for partition in range(PARTITIONS):
+        append(source, TOPIC, values, partition=partition, settings=settings)
+
+
+@contextmanager
+def both_mirrors(source: LocalCluster, target: LocalCluster, folder: Path) -> Iterator[tuple[str, str]]:
+    """Run ours and Java's, each with one task, under an alias of its own."""
+    ours, java = (properties_of(alias, source, target) for alias in ("ours", "java"))
+    file = folder / "java.properties"
+    file.write_text(javaproperties.dumps(java), encoding="ascii")
+    with (
+        running_mirror(folder / "ours", ours) as mirror,
+        dedicated(file, folder / "java.log") as process,
+    ):
+        yield "ours", "java"
+        assert process.is_alive(), process.log_text()
+        mirror.stop()
+
+
+def properties_of(alias: str, source: LocalCluster, target: LocalCluster) -> dict[str, str]:
+    return {
+        **REPLICATION,
+        "config.storage.replication.factor": "1",
+        "status.storage.replication.factor": "1",
+        "clusters": f"{alias}, target",
+        f"{alias}.bootstrap.servers": source.bootstrap_servers,
+        "target.bootstrap.servers": target.bootstrap_servers,
+        f"{alias}->target.enabled": "true",
+        f"{alias}->target.topics": TOPIC,
+        "heartbeats.replication.enabled": "false",
+        "emit.checkpoints.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+        "tasks.max": "1",
+    }
+
+
+def measured(target: LocalCluster, aliases: tuple[str, ...]) -> dict[str, float]:
+    """Measure the bytes of values that arrive within `MEASURED_S`, as a share of the quota.
+
+    From one arrival to another: a quota lets batches pass at intervals.
+    """
+    arrivals: dict[str, list[tuple[float, int]]] = {alias: [] for alias in aliases}
+    end = time.monotonic() + MEASURED_S
+    while (now := time.monotonic()) < end:
+        for alias, known in arrivals.items():
+            count = sum(end_offsets(target, [f"{alias}.{TOPIC}"]).values())
+            if not known or known[-1][1] != count:
+                known.append((now, count))
+        time.sleep(0.1)
+    found = {}
+    for alias, known in arrivals.items():
+        (first_at, first), (last_at, last) = known[1], known[-1]  # the one before is no arrival
+        found[alias] = (last - first) * SIZE / (last_at - first_at) / RATE
+    return found
