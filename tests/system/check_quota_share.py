@@ -1,4 +1,4 @@
-"""Measures the share of a client quota that we use beside Java's MirrorMaker 2: at the same time, on one pair.
+"""Measures our share of a client quota beside that of Java's MirrorMaker 2: at the same time, on one pair.
 
 Each of them has its own client ids, and with them the whole quota. `-s` shows what each copied.
 """

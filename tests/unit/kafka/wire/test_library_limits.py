@@ -28,19 +28,19 @@ def limits(kind: str) -> tuple[int, int]:
 class Shape(NamedTuple):
     """The values of all fields of a message: integers are the least or the largest that their type has.
 
-    Strings and bytes have `size` characters, and arrays `count` items.
+    Strings and bytes have `size` characters, and arrays so many `items`.
     """
 
     is_largest: bool
     size: int
-    count: int
+    items: int
 
 
 SHAPES: Final = (
-    Shape(is_largest=False, size=0, count=0),
-    Shape(is_largest=False, size=1, count=1),
-    *(Shape(is_largest=True, size=size, count=2) for size in (126, 127, 128)),
-    *(Shape(is_largest=True, size=size, count=1) for size in (16382, 16383, 16384, INT16_MAX)),
+    Shape(is_largest=False, size=0, items=0),
+    Shape(is_largest=False, size=1, items=1),
+    *(Shape(is_largest=True, size=size, items=2) for size in (126, 127, 128)),
+    *(Shape(is_largest=True, size=size, items=1) for size in (16382, 16383, 16384, INT16_MAX)),
 )
 COUNTS: Final = (126, 127, 128)
 
@@ -72,10 +72,10 @@ def value_of(field: Any, shape: Shape, version: int) -> Any:
     if field.is_struct_array():
         return [
             field.data_class(**filled(field.untagged_fields(version), shape, version))
-            for _ in range(shape.count)
+            for _ in range(shape.items)
         ]
     if field.is_array():
-        return [simple(field.array_of.type_str, shape)] * shape.count
+        return [simple(field.array_of.type_str, shape)] * shape.items
     assert not field.is_struct(), "no request has a structure that is no array"
     return simple(field.type_str, shape)
 
@@ -128,7 +128,7 @@ def test_fields_at_their_limits_are_encoded_as_the_schema_says(request_class: ty
         fields = request_class._struct.untagged_fields(version)
         shapes = (
             *SHAPES,
-            *(Shape(is_largest=True, size=1, count=count) for count in COUNTS if nests(fields) < 2),
+            *(Shape(is_largest=True, size=1, items=count) for count in COUNTS if nests(fields) < 2),
         )
         for shape in shapes:
             message = request_class(**filled(fields, shape, version))
@@ -149,12 +149,13 @@ def nests(fields: Iterable[Any]) -> int:
 @pytest.mark.parametrize("beyond", [-1, 1])
 def test_no_field_is_cut(request_class: type[Any], beyond: int) -> None:
     """A number beyond its type's limits is refused, and a string that 16 bits can't count."""
-    shape = Shape(is_largest=False, size=1, count=1)
+    shape = Shape(is_largest=False, size=1, items=1)
     for version in versions_of(request_class):
         fields = request_class._struct.untagged_fields(version)
         compact = request_class.flexible_version_q(version)
         message = request_class(**filled(fields, shape, version))
         for holder, field in leaves(message, fields, version):
+            over: int | str
             if field.type_str in INTEGERS:
                 over = limits(field.type_str)[beyond > 0] + beyond
             elif field.type_str == "string" and not compact and beyond > 0:
