@@ -1,4 +1,7 @@
-"""A thread that runs periodic jobs until it is stopped. A failed job runs again in its turn."""
+"""A thread that runs periodic jobs until it is stopped.
+
+A failed job runs again in its turn, and one that lacks a right less and less often.
+"""
 
 import logging
 import threading
@@ -11,11 +14,13 @@ from typing import Final, TypeVar
 
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import (
+    AuthorizationError,
     SameClusterError,
     SparkmirrorError,
     SupersededError,
     UnfitTopicError,
 )
+from sparkmirror.periodic.denials import DENIED_AGAIN
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.periodic.job_failures import REPEATED_EVERY_S, JobFailures, Listener
 
@@ -56,6 +61,11 @@ class Schedule:
         planned, job = self._next[name]
         self._next[name] = (min(planned, at), job)
 
+    def postpone(self, name: str, at: float) -> None:
+        """Run a job at `at` instead, if that is later."""
+        planned, job = self._next[name]
+        self._next[name] = (max(planned, at), job)
+
     def wait_s(self, now: float) -> float | None:
         """The time until the next job; None when none is planned."""
         soonest = min((at for at, _ in self._next.values()), default=inf)
@@ -71,6 +81,8 @@ class PeriodicThread:
         self.name = name
         self._log = log
         self._failures = JobFailures(log)
+        self._denials: dict[str, tuple[str, int]] = {}
+        """Why jobs lack a right, and how often in a row."""
         self._prepare = prepare
         self._finish = finish
         self.failure: SparkmirrorError | None = None
@@ -168,13 +180,23 @@ class PeriodicThread:
             self._stopping.set()
         except SparkmirrorError as error:
             self._failures.failed(job.name, error, time.monotonic())
+            if isinstance(error, AuthorizationError):
+                self._postpone(job.name, str(error))
         except Exception as error:  # noqa: BLE001 - a bug in one job must not end the others, nor the orderly stop
             self._log.exception("%s failed", job.name)
             self._failures.bug(job.name, error)
         else:
             now = time.monotonic()
+            self._denials.pop(job.name, None)
             self._failures.worked(job.name, now)
             self._log.debug("%s took %.3f s", job.name, now - began)
+
+    def _postpone(self, job: str, why: str) -> None:
+        assert self._schedule is not None
+        before, count = self._denials.get(job, ("", 0))
+        count = count + 1 if before == why else 1
+        self._denials[job] = why, count
+        self._schedule.postpone(job, time.monotonic() + DENIED_AGAIN.delay_s(count, 0.5))
 
     def _fail(self, error: SparkmirrorError) -> None:
         self._log.error("%s", error)

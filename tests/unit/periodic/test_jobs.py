@@ -3,6 +3,7 @@
 import logging
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import CancelledError
 from logging.handlers import QueueHandler
@@ -11,7 +12,13 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.domain.errors import ConfigError, DisconnectedError, SupersededError, UnfitTopicError
+from sparkmirror.domain.errors import (
+    AuthorizationError,
+    ConfigError,
+    DisconnectedError,
+    SupersededError,
+    UnfitTopicError,
+)
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread, Schedule, persist, start_all, stop_all
@@ -78,6 +85,38 @@ def test_a_failed_job_is_logged_and_runs_again(make: Make, caplog: pytest.LogCap
         ("WARNING", "ask failed: no answer"),
         ("INFO", "ask works again after 0 s"),
     ]
+
+
+def test_a_job_that_lacks_a_right_runs_rarely(make: Make) -> None:
+    """Owners of clusters find each denied request in an audit log."""
+    ran: list[float] = []
+    other = threading.Semaphore(0)
+
+    def action() -> None:
+        ran.append(time.monotonic())
+        raise AuthorizationError("denied")
+
+    thread = make(lambda: [Job("ask", 0.001, action), Job("other", 0.01, other.release)])
+    thread.start()
+    for _ in range(10):
+        assert other.acquire(timeout=WAIT_S)
+    assert len(ran) == 1
+
+
+def test_a_job_that_is_hastened_is_denied_as_rarely(make: Make) -> None:
+    denied, other = threading.Semaphore(0), threading.Semaphore(0)
+
+    def action() -> None:
+        thread.hasten("ask", 0.0)
+        denied.release()
+        raise AuthorizationError("denied")
+
+    thread = make(lambda: [Job("ask", inf, action), Job("other", 0.01, other.release)])
+    thread.start()
+    for _ in range(10):
+        assert other.acquire(timeout=WAIT_S)
+    assert denied.acquire(timeout=WAIT_S)
+    assert not denied.acquire(blocking=False)
 
 
 def test_a_job_whose_wait_for_spark_is_given_up_ends_the_thread_without_a_word(
