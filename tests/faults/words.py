@@ -11,6 +11,7 @@ import time
 from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any, Final, NamedTuple
 from urllib.error import URLError
 from urllib.parse import quote
@@ -173,28 +174,32 @@ def await_well(testbed: DrillTestbed, *, caught_up: bool = False) -> None:
         return not wrong
 
     await_value(is_well, _WELL_S, lambda: f"all is well, and the mirror says: {wrong}")
-    command = "lag" if caught_up else "status"
-    await_value(
-        lambda: _from_outside(testbed, command, wrong) == FINE,
-        _WELL_S,
-        lambda: f"all is well, and {command} says: {wrong}",
-    )
+    file = str(testbed.properties_for_all)
+    explain = ("topics", "explain", file, TOPIC, "--flow", f"{ALIAS}->there")
+    for command in [("lag", file), explain] if caught_up else [("status", file)]:
+        await_value(
+            partial(_is_fine, command, wrong),
+            _WELL_S,
+            partial(_unwell, command, wrong),
+        )
+
+
+def _unwell(command: Sequence[str], said: Sequence[str]) -> str:
+    return f"all is well, and {' '.join(command)} says: {said}"
 
 
 def require_stopped(testbed: DrillTestbed) -> None:
     """A mirror that was stopped is not said to run."""
     said: list[str] = []
-    code = _from_outside(testbed, "status", said)
+    code = _from_outside(("status", str(testbed.properties_for_all)), said)
     assert code != FINE, f"the mirror was stopped, and status ends with {code}: {said}"
 
 
-def _from_outside(testbed: DrillTestbed, command: str, said: list[str]) -> int:
-    ended = subprocess.run(
-        [COMMAND, command, str(testbed.properties_for_all)],
-        capture_output=True,
-        check=False,
-        text=True,
-        timeout=120,
-    )
+def _is_fine(command: Sequence[str], said: list[str]) -> bool:
+    return _from_outside(command, said) == FINE
+
+
+def _from_outside(command: Sequence[str], said: list[str]) -> int:
+    ended = subprocess.run([COMMAND, *command], capture_output=True, check=False, text=True, timeout=120)
     said[:] = [f"exit code {ended.returncode}", ended.stdout[:3000], ended.stderr[-1000:]]
     return ended.returncode

@@ -97,7 +97,11 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
     "deploy": _CONNECT,
     "redeploy": _CONNECT,
     "undeploy": _CONNECT,
-    "demo": {0: "both clusters have the same records", 1: "they differ, or it failed", 2: "no Java or Spark"},
+    "demo": {
+        0: "both clusters have the same records; with --shop: stopped in order",
+        1: "they differ, or it failed",
+        2: "no Java or Spark; with --shop: wrong usage, or a cluster that can't be reached",
+    },
     "clusters": {
         0: "done; status: every broker is up",
         1: "failed; status: a broker is down",

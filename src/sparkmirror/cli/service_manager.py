@@ -14,8 +14,8 @@ from typing import Final
 _log = logging.getLogger(__name__)
 
 _INTERVAL_S: Final = 10.0
-_TURN_MAX_S: Final = 120.0
-"""No turn of a loop takes longer: a cluster that does not answer costs a minute."""
+_TURN_MAX_S: Final = 300.0
+"""No turn of a loop takes longer: a request without a response costs a minute, and a turn has several."""
 _STATUS_MAX: Final = 500
 
 

@@ -22,7 +22,7 @@ from sparkmirror.copy.partition_events import FetchFailed
 from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.troubles import lasts
+from sparkmirror.domain.troubles import Lasting
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
@@ -78,16 +78,15 @@ class _Recorder:
         self._writer = writer
         self._topic = topic
         self._timeout_s = timeout_s
-        self._failures = 0
-        self._failing_since = 0.0
+        self._failing: Lasting | None = None
         self._paused_until = -inf
         self._error: SparkmirrorError | None = None
 
     @property
     def lasting(self) -> Mapping[str, str]:
         """Why its topic can't be written to, if that does not pass by itself."""
-        error = self._error
-        if error is None or not lasts(error, time.monotonic() - self._failing_since):
+        error, failing = self._error, self._failing
+        if error is None or failing is None or not failing.is_trouble(error, time.monotonic()):
             return {}
         return {self._topic: str(error)}
 
@@ -97,17 +96,18 @@ class _Recorder:
         try:
             self._writer.write(self._topic, records, timeout_s=self._timeout_s)
         except SparkmirrorError as error:
-            if not self._failures:
-                self._failing_since = time.monotonic()
+            now = time.monotonic()
+            if self._failing is None:
+                self._failing = Lasting.since(now)
                 _log.warning("%s can't be written: %s; retrying", self._what, error)
             self._error = error
-            self._failures += 1
+            self._failing.failures += 1
             if self._timeout_s is not None:
-                self._paused_until = time.monotonic() + _DISPENSABLE.delay_s(self._failures, random.random())
+                self._paused_until = now + _DISPENSABLE.delay_s(self._failing.failures, random.random())
             return False
-        if self._failures:
+        if self._failing is not None:
             _log.info("%s are written again", self._what)
-        self._failures, self._error = 0, None
+        self._failing, self._error = None, None
         return True
 
     def close(self) -> None:

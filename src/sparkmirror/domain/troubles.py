@@ -6,6 +6,7 @@ commands, metrics, events, Connect's status. Pure.
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -59,6 +60,8 @@ class Subject(StrEnum):
     """Something that the mirror does now and then."""
 
 
+REPEATED_EVERY_S: Final = 60.0
+"""How often the log says that something still goes wrong."""
 _LASTS_FROM_S: Final = 60.0
 """A leader is elected, and a new topic known to every broker, in less."""
 REMARKS: Final = frozenset({TroubleWord.DIFFERS, TroubleWord.SHARED})
@@ -160,6 +163,30 @@ def lasts(error: SparkmirrorError, for_s: float) -> bool:
     if isinstance(error, DisconnectedError | ThrottledError | ClusterChangedError):
         return False
     return not error.retriable or for_s >= _LASTS_FROM_S
+
+
+@dataclass(slots=True)
+class Lasting:
+    """Something that goes wrong since a time of any clock, in seconds; `failures` are attempts since then."""
+
+    began_at: float
+    logged_at: float
+    failures: int = 0
+
+    @classmethod
+    def since(cls, now: float) -> "Lasting":
+        return cls(now, now)
+
+    def is_due(self, now: float) -> bool:
+        """Whether to say that it still lasts; then that counts as said."""
+        if now - self.logged_at < REPEATED_EVERY_S:
+            return False
+        self.logged_at = now
+        return True
+
+    def is_trouble(self, error: SparkmirrorError, now: float) -> bool:
+        """Whether the error, the last one, does not pass by itself, as `lasts` says."""
+        return lasts(error, now - self.began_at)
 
 
 def reason_in_common(text: str, names: Iterable[str]) -> str:

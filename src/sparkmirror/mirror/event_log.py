@@ -12,7 +12,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
 from sparkmirror.domain.ids import ConnectorName, Flow
 from sparkmirror.domain.state_topics import StateTopic
-from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord, lasts
+from sparkmirror.domain.troubles import Cause, Lasting, Subject, Trouble, TroubleWord
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.machine import machine_name
 from sparkmirror.periodic.denials import DENIED_AGAIN
@@ -37,22 +37,20 @@ class _Output:
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
-        self._failing_since: float | None = None
-        self._failures = 0
+        self._failing: Lasting | None = None
         self.paused_until = 0.0
 
     def worked(self) -> None:
-        self._failing_since, self._failures = None, 0
+        self._failing = None
 
     def failed(self, error: SparkmirrorError, now: float) -> bool:
         """Whether the failure is to be told, at once or after a while."""
-        if self._failing_since is None:
-            self._failing_since = now
-        is_told = lasts(error, now - self._failing_since)
+        failing = self._failing = self._failing or Lasting.since(now)
+        is_told = failing.is_trouble(error, now)
         if is_told:
-            self._failures += 1
+            failing.failures += 1
             pause = DENIED_AGAIN if isinstance(error, AuthorizationError) else _PAUSE
-            self.paused_until = now + pause.delay_s(self._failures, 0.5)
+            self.paused_until = now + pause.delay_s(failing.failures, 0.5)
         return is_told
 
 

@@ -2,36 +2,13 @@
 
 import logging
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Final
 
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.troubles import lasts
+from sparkmirror.domain.troubles import Lasting
 from sparkmirror.periodic.flow_log import FlowLog
-
-REPEATED_EVERY_S: Final = 60.0
 
 Listener = Callable[[Mapping[str, str]], None]
 """Gets the last error of each job whose failure does not pass by itself, whenever that changes."""
-
-
-@dataclass(slots=True)
-class Lasting:
-    """Something that began at a time of any clock, in seconds, and that lasts."""
-
-    began_at: float
-    logged_at: float
-
-    @classmethod
-    def since(cls, now: float) -> "Lasting":
-        return cls(now, now)
-
-    def is_due(self, now: float) -> bool:
-        """Whether to say that it still lasts; then that counts as said."""
-        if now - self.logged_at < REPEATED_EVERY_S:
-            return False
-        self.logged_at = now
-        return True
 
 
 class JobFailures:
@@ -61,7 +38,7 @@ class JobFailures:
         elif lasting.is_due(now):
             level = logging.DEBUG if error.retriable else logging.WARNING
             self._log.log(level, "%s has failed for %.0f s: %s", job, now - lasting.began_at, error)
-        self._tell(job, str(error) if lasts(error, now - lasting.began_at) else None)
+        self._tell(job, str(error) if lasting.is_trouble(error, now) else None)
 
     def note(self, job: str, error: str) -> None:
         """Record a failure that is logged elsewhere."""

@@ -20,9 +20,10 @@ from sparkmirror.domain.errors import (
     SupersededError,
     UnfitTopicError,
 )
+from sparkmirror.domain.troubles import REPEATED_EVERY_S
 from sparkmirror.periodic.denials import DENIED_AGAIN
 from sparkmirror.periodic.flow_log import FlowLog
-from sparkmirror.periodic.job_failures import REPEATED_EVERY_S, JobFailures, Listener
+from sparkmirror.periodic.job_failures import JobFailures, Listener
 
 T = TypeVar("T")
 

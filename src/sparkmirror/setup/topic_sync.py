@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.quantities import counted
 from sparkmirror.domain.topics import NO_TOPICS, TopicListing
 from sparkmirror.domain.troubles import Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
@@ -131,8 +132,8 @@ class TopicSync:
         results = {**created, **grown}
         changes: list[NewTopic | GrowTopic] = [*plan.creates, *plan.grows]
         made = {change.name: change.partitions for change in changes if is_done(results[change.name])}
-        self._tell_made("created", [topic for topic in made if topic in created])
-        self._tell_made("grew", [topic for topic in made if topic in grown])
+        self._tell_made("created", {topic: count for topic, count in made.items() if topic in created})
+        self._tell_made("grew", {topic: count for topic, count in made.items() if topic in grown})
         self._held.log(() if plan.held is None else (f"no topic is deleted on the target: {plan.held}",))
         self.troubles = [*self._not_begun(), *refused(self._settings.flow, plan, results)]
         self.is_without_configs = bool(without)
@@ -214,14 +215,16 @@ class TopicSync:
             held=deletes.held,
         )
 
-    def _tell_made(self, what: str, topics: Sequence[str]) -> None:
+    def _tell_made(self, what: str, topics: Mapping[str, int]) -> None:
+        """`topics` have the numbers of partitions that they have now."""
         target = self._settings.flow.target
         if len(topics) > _LINES_MAX:
             first, last = min(topics), max(topics)
             self._log.info("%s %d topics on %s, %s to %s", what, len(topics), target, first, last)
             return
-        for topic in topics:
-            self._log.info("%s %s on %s", what, topic, target)
+        for topic, count in topics.items():
+            to = f" to {counted(count, 'partition')}" if what == "grew" else ""
+            self._log.info("%s %s on %s%s", what, topic, target, to)
 
 
 _NO_DELETES: Final = DeletePlan()

@@ -11,10 +11,10 @@ from typing import Final
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ClusterChangedError, SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.troubles import Lasting
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.metrics.looks import ClusterLook
 from sparkmirror.periodic.flow_log import flow_log
-from sparkmirror.periodic.job_failures import Lasting
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.storage.events import EventKind, Note, no_note
 

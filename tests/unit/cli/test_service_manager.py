@@ -50,7 +50,7 @@ def fine() -> str:
 def test_a_start_is_lengthened_until_it_is_ready(manager: Manager) -> None:
     service = manager.service()
     service.turn(lambda: "waits for A", is_ready=False)
-    assert manager.told() == [["EXTEND_TIMEOUT_USEC=120000000", "STATUS=waits for A"]]
+    assert manager.told() == [["EXTEND_TIMEOUT_USEC=300000000", "STATUS=waits for A"]]
     service.turn(fine, is_ready=True)
     assert manager.told() == [["READY=1", "WATCHDOG=1", "STATUS=A->B: caught up"]]
 
@@ -102,7 +102,7 @@ def test_a_watchdog_of_another_process_or_without_a_time_changes_nothing(
 def test_a_status_is_one_line(manager: Manager) -> None:
     service = manager.service()
     service.turn(lambda: "A->B: a\nREADY=1\ud800", is_ready=False)
-    assert manager.told() == [["EXTEND_TIMEOUT_USEC=120000000", "STATUS=A->B: a READY=1\\ud800"]]
+    assert manager.told() == [["EXTEND_TIMEOUT_USEC=300000000", "STATUS=A->B: a READY=1\\ud800"]]
 
 
 def test_the_end_in_order_is_told(manager: Manager) -> None:

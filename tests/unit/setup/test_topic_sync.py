@@ -139,6 +139,18 @@ def test_thousands_of_topics_are_logged_in_one_line(
     assert sync.plan() is sync.plan()
 
 
+def test_a_grown_topic_is_logged_with_its_partitions(
+    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    sides.source.topics = listing(orders=5, more=2)
+    sync.apply(sync.plan().plan)
+    assert caplog.messages == [
+        "created source.more on target",
+        "grew source.orders on target to 5 partitions",
+    ]
+
+
 def test_what_was_made_is_not_made_again_while_brokers_do_not_list_it(sync: TopicSync, sides: Admins) -> None:
     sides.source.topics = listing(orders=3, one=1, two=2)
     assert sync.apply(sync.plan().plan) == {"source.one": 1, "source.two": 2}

@@ -20,10 +20,11 @@ from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.kafka.wire.error_codes import unless_missing
 from sparkmirror.settings.configured import MirroringFlow
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
-from sparkmirror.storage.events import Event, parse_event
+from sparkmirror.storage.events import Event, EventKind, parse_event
 
 _READ_TIMEOUT_S: Final = 30.0
 _POLL_S: Final = 0.5
+_SETTINGS_MAX: Final = 200
 _NEVER_RUN: Final = "no mirror of this file has run yet, or Java's, which writes no events"
 
 _HELP: Final = """\
@@ -125,6 +126,15 @@ def _show(event: Event, flow: str, *, is_json: bool) -> None:
     else:
         at = datetime.fromtimestamp(event.time, UTC).strftime("%Y-%m-%d %H:%M:%S")
         about = f"{event.about}: " if event.about else ""
-        line = printable(f"{at}  {flow}  {event.kind.value:12}  {about}{event.text}")
+        line = printable(f"{at}  {flow}  {event.kind.value:12}  {about}{_text(event)}")
     sys.stdout.write(line + "\n")
     sys.stdout.flush()
+
+
+def _text(event: Event) -> str:
+    """Shorten the list of all settings with which a mirror begins."""
+    text = event.text
+    if event.kind is not EventKind.CONFIGURED or len(text) <= _SETTINGS_MAX:
+        return text
+    shown = text[:_SETTINGS_MAX].rpartition(", ")[0]
+    return f"{shown} and {text.count(', ') - shown.count(', '):,} more; -o json has all"

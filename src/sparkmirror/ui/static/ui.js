@@ -4,6 +4,8 @@ document.documentElement.classList.add("js");
 
 const OLD_AFTER_MS = 5000;
 const RECONNECT_MS = 1000;
+// Seconds between the marks of the time axis, whose labels have no seconds.
+const MINUTES = [60, 300, 600, 900, 1800];
 const plots = new Map();
 let heardAt = Date.now();
 let trouble = "";
@@ -27,7 +29,7 @@ function options(width) {
     legend: { live: false },
     scales: { rate: { range: fromZero }, lag: { range: fromZero } },
     axes: [
-      { ...axis, values: (_, times) => times.map(clock) },
+      { ...axis, incrs: MINUTES, values: (_, times) => times.map(clock) },
       { ...axis, scale: "lag", label: named ? "seconds behind" : null, size: 50 },
       { ...axis, scale: "rate", side: 1, label: named ? "records/s" : null, size: 60, grid: { show: false } },
     ],

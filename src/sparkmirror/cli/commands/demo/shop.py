@@ -12,6 +12,7 @@ from typing import Final
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.commands.demo.shop_topics import SHOP_TOPICS, ShopTopic
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.errors import TopicExistsError
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.topic_log import TopicWriter
@@ -40,10 +41,11 @@ class Shop:
         return self._written
 
     def create_topics(self, partitions: int) -> None:
+        """Create those that are not there. Raises SparkmirrorError."""
         creations = [TopicCreation(topic.name, partitions, 1, topic.config) for topic in self._topics]
         with closing(Admin(self._source)) as admin:
             for error in admin.create_topics(creations).values():
-                if error is not None:
+                if error is not None and not isinstance(error, TopicExistsError):
                     raise error
 
     def open(self) -> None:

@@ -1,6 +1,7 @@
 import pytest
 
 from sparkmirror.cli.commands.demo.shop import Throttle
+from sparkmirror.cli.main import main
 
 
 @pytest.mark.parametrize("rate", [1, 7, 200, 5000])
@@ -23,3 +24,16 @@ def test_a_backlog_of_more_than_a_second_is_dropped() -> None:
 
     assert throttle.due(60.0) == 1000
     assert throttle.due(60.1) == 100
+
+
+def test_a_shop_names_the_cluster_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["demo", "--shop", "127.0.0.1:1"]) == 2
+    assert "can't connect to 127.0.0.1:1" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("server", ["west", ":9092", "west:", "west:kafka"])
+def test_a_shop_needs_a_host_and_a_port(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["demo", "--shop", server])
+    assert ended.value.code == 2
+    assert f"'{server}' is not HOST:PORT" in capsys.readouterr().err
