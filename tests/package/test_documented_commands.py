@@ -25,16 +25,17 @@ OTHERS: Final = {
     "kafka-acls.sh": "tests/contract/test_plan_rights.py",
     "pip": "tests/package/test_install.py",
     "python3": "tests/package/test_install.py",
+    "systemctl": "tests/package/test_systemd.py",
     "uv": "tests/package/test_pythons.py",
 }
 """Programs other than ours, and the test that does the same."""
-OF_ANY_SHELL: Final = {"echo", "seq"}
+OF_ANY_SHELL: Final = {"cp", "echo", "seq"}
 NOT_RUN: Final = {
     "docker": "needs Docker's engine; tests/package starts what the compose file says",
+    "journalctl": "needs systemd's journal; tests/package reads the units' logs from files",
     "hdfs": "needs a Hadoop cluster",
     "kubectl": "needs a Kubernetes cluster; tests/package starts what the manifests say",
     "make": "what developers run; the target exists",
-    "systemctl": "needs systemd as the first process; tests/package checks the units",
 }
 
 

@@ -1,6 +1,12 @@
+from typing import cast
+
 import pytest
 
 from sparkmirror.cli.command_runner import build_parser
+from sparkmirror.cli.commands.run import _Start
+from sparkmirror.cli.service_manager import ServiceManager
+from sparkmirror.metrics.looks import ConnectorLook
+from sparkmirror.mirror.dedicated import MirrorMaker
 
 
 def metrics_address(text: str) -> tuple[str, int]:
@@ -30,3 +36,39 @@ def test_invalid_metrics_addresses_are_refused(text: str, capsys: pytest.Capture
         metrics_address(text)
     assert ended.value.code == 255
     assert "for example 9404 or 127.0.0.1:9404" in capsys.readouterr().err
+
+
+class Mirror:
+    """A mirror whose Spark runs, and whether its clusters have answered."""
+
+    def __init__(self) -> None:
+        self.is_started = False
+        self.answered = {"A": False, "B": True}
+
+    def up(self) -> dict[str, bool]:
+        return self.answered
+
+    def looks(self) -> list[ConnectorLook]:
+        return []
+
+
+class Manager:
+    def __init__(self) -> None:
+        self.ready: list[bool] = []
+
+    def turn(self, status: object, *, is_ready: bool) -> None:
+        assert callable(status)
+        self.ready.append(is_ready)
+
+
+def test_the_service_manager_hears_of_each_turn_and_of_readiness_when_every_cluster_has_answered() -> None:
+    mirror, manager = Mirror(), Manager()
+    start = _Start(cast("MirrorMaker", mirror), cast("ServiceManager", manager), 0.0)
+    start.check()
+    mirror.is_started = True
+    start.check()
+    mirror.answered["A"] = True
+    start.check()
+    mirror.answered["A"] = False
+    start.check()
+    assert manager.ready == [False, False, True, True]
