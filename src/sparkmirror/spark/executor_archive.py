@@ -60,6 +60,11 @@ _LEFT_OUT: Final = (
     # A third of Arrow: its RPC and its file systems are loaded only on demand.
     "pyarrow/*flight*",
     "pyarrow/libarrow_s3*",
+    "pyarrow/_s3fs*",
+    # What only compilers and type checkers read.
+    "*.pyx",
+    "*.pxd",
+    "*.pxi",
     # The cluster has its own Spark.
     "pyspark/jars/*",
     "pyspark/python/*",
