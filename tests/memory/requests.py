@@ -161,6 +161,7 @@ HANDLED: Final[Mapping[int, Handled]] = {
         Handled(producer.EndTxnRequest, 0, 5, transactions.end),
         Handled(producer.WriteTxnMarkersRequest, 1, 1, transactions.write_markers),
         Handled(admin.DescribeTransactionsRequest, 0, 0, transactions.describe),
+        Handled(admin.ListTransactionsRequest, 0, 1, transactions.list_open),
         Handled(consumer.JoinGroupRequest, 2, 9, groups.join),
         Handled(consumer.SyncGroupRequest, 1, 5, groups.sync),
         Handled(consumer.HeartbeatRequest, 1, 4, groups.heartbeat),

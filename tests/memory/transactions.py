@@ -7,7 +7,7 @@ after EndTxn was answered.
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any, Final
 
-from kafka.protocol.admin import DescribeTransactionsResponse
+from kafka.protocol.admin import DescribeTransactionsResponse, ListTransactionsResponse
 from kafka.protocol.producer import (
     AddPartitionsToTxnResponse,
     EndTxnResponse,
@@ -109,6 +109,14 @@ class TransactionCoordinators:
         found.timeout_s = timeout_s
         found.state = State.EMPTY
         return NONE, found.producer_id, found.epoch
+
+    def open(self) -> dict[str, int]:
+        """Return the producer ids of transactional ids with an open transaction."""
+        return {
+            name: found.producer_id
+            for name, found in self._transactions.items()
+            if found.state is State.ONGOING
+        }
 
     def add(self, name: str, producer: tuple[int, int], partitions: set[TopicPartition]) -> int:
         found = self._transactions.get(name)
@@ -318,6 +326,20 @@ def describe(exchange: "Exchange") -> Any:
 
     names = exchange.request.transactional_ids
     return DescribeTransactionsResponse(transaction_states=[state(name) for name in names])
+
+
+def list_open(exchange: "Exchange") -> Any:
+    """Each broker lists those that it coordinates."""
+    cluster = exchange.cluster
+    assert exchange.request.state_filters == ["Ongoing"]
+    listed = [
+        ListTransactionsResponse.TransactionState(
+            transactional_id=name, producer_id=producer_id, transaction_state="Ongoing"
+        )
+        for name, producer_id in cluster.transactions.open().items()
+        if cluster.coordinator(name) is exchange.broker
+    ]
+    return ListTransactionsResponse(error_code=NONE, unknown_state_filters=[], transaction_states=listed)
 
 
 def write_markers(exchange: "Exchange") -> Any:

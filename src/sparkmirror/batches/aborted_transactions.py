@@ -36,13 +36,14 @@ class AbortedTransactions:
         while self._upcoming and self._upcoming[0][0] <= header.last_offset:
             self._open.add(heapq.heappop(self._upcoming)[1])
         if header.attributes & CONTROL:
-            if _is_abort_marker(batch):
+            if is_abort_marker(batch):
                 self._open.discard(header.producer_id)
             return False
         return bool(header.attributes & TRANSACTIONAL) and header.producer_id in self._open
 
 
-def _is_abort_marker(batch: FetchedBatch) -> bool:
+def is_abort_marker(batch: FetchedBatch) -> bool:
+    """Whether a control batch aborts its transaction."""
     # A control batch holds one uncompressed record: length, attributes, timestamp and offset deltas,
     # key length, then the key. All varints of a marker fit one byte but for the timestamp delta, which is 0.
     record = batch.data[HEADER_BYTES:]

@@ -142,6 +142,33 @@ _DATA_FRAME_FETCH_BYTES: Final = 4 << 20
 """A task reads one partition: many records at once cost less."""
 
 
+_NOT_OF_WRITERS: Final = {
+    "key.serializer": "is not supported: encode keys as strings or binary, with functions of data frames",
+    "value.serializer": "is not supported: encode values as strings or binary, with functions of data frames",
+    "transactional.id": "is not supported: tasks need ids of their own, set transactional.id.prefix",
+    "partitioner.class": "is not supported: name partitions in the column partition",
+    "interceptor.classes": "is not supported: nothing may change the records on their way",
+}
+_TRANSACTION_TIMEOUT_S: Final = 900.0
+"""The most that brokers allow by default: a transaction is open until all tasks of a batch have ended."""
+
+
+def data_frame_producer(options: Properties) -> tuple[ProducerSettings, float]:
+    """The producer of a data frame: the options `kafka.*` of Spark's Kafka sink, and transactions' time-out.
+
+    Raises ConfigError.
+    """
+    properties = options.under("kafka.")
+    for key, reason in _NOT_OF_WRITERS.items():
+        if key in properties:
+            raise properties.refusal(key, reason)
+    producer = _producer(properties, _given_client_id(properties) or "sparkmirror-sink", "")
+    values = PRODUCER.parse(properties)
+    if values.given("transaction.timeout.ms"):
+        return producer, values.seconds("transaction.timeout.ms")
+    return producer, _TRANSACTION_TIMEOUT_S
+
+
 def client_id(connector: Properties, role: str, task: int | None = None) -> str:
     """`S->T|NAME[-TASK]|ROLE`, as all of MM2's own clients are called since Kafka 3.5."""
     source, target, name = (

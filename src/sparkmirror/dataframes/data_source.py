@@ -1,4 +1,4 @@
-"""The data source `sparkmirror` of `spark.read` and `spark.readStream`.
+"""The format `sparkmirror` of `spark.read`, `spark.readStream`, `.write` and `.writeStream`.
 
 Spark imports it in every session that looks for any format in Python, so everything else is loaded by the
 first use.
@@ -11,12 +11,25 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from typing import Any
+
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 
 class KafkaDataSource(DataSource):
-    """Reads Kafka with the options of Spark's own Kafka source; see docs/spark.md."""
+    """Reads and writes Kafka with the options of Spark's own connector; see docs/spark.md."""
+
+    _is_unpickled = False
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._is_unpickled = True
 
     @classmethod
     def name(cls) -> str:
@@ -37,3 +50,14 @@ class KafkaDataSource(DataSource):
         from sparkmirror.dataframes.readers import stream_reader  # noqa: PLC0415
 
         return stream_reader(self.options, schema)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from sparkmirror.dataframes.writers import batch_writer  # noqa: PLC0415
+
+        return batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, ARG002
+        """Spark plans a micro-batch with a new source, and commits it with one that it gets pickled."""
+        from sparkmirror.dataframes.writers import stream_writer  # noqa: PLC0415
+
+        return stream_writer(self.options, schema, plans=not self._is_unpickled)

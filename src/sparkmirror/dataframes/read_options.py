@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from sparkmirror.config.client_layers import data_frame_consumer
+from sparkmirror.config.client_options import CONSUMER
 from sparkmirror.config.definitions import Definition, Option, Type, Value, Values
 from sparkmirror.config.properties import Properties
 from sparkmirror.dataframes.known_options import canonical, refuse_unknown
@@ -137,7 +138,7 @@ class ReadOptions:
 def read_options(options: Mapping[str, str]) -> ReadOptions:
     """Raises ConfigError with the name of the option that can't be used."""
     properties = canonical(options, OPTIONS)
-    refuse_unknown(properties, OPTIONS, "sparkmirror source")
+    refuse_unknown(properties, OPTIONS, CONSUMER, "sparkmirror source")
     values = OPTIONS.parse(properties)
     _check_selection(properties)
     _check_trigger(properties, values)

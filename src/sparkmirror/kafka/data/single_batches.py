@@ -17,20 +17,27 @@ from sparkmirror.kafka.wire.produce import decode_produce_response, encode_produ
 
 
 def produce_batches(
-    cluster: Cluster, settings: ProducerSettings, batches: Mapping[TopicPartition, memoryview]
+    cluster: Cluster,
+    settings: ProducerSettings,
+    batches: Mapping[TopicPartition, memoryview],
+    transactional_id: str | None = None,
+    version_max: int = produce.VERSION_HIGH,
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
     """The offset of each batch, or the error; after one that may pass the batch may be in the log.
 
-    One request at a time for each leader. Raises RetriableError when no broker responds.
+    One request at a time for each leader. `version_max` is that of the transaction, if there is one. Raises
+    RetriableError when no broker responds.
     """
 
     def ask(
         connection: Connection, led: Sequence[TopicPartition]
     ) -> Mapping[TopicPartition, int | SparkmirrorError]:
-        version = connection.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, produce.VERSION_HIGH)
+        version = connection.version_of(produce.API_KEY, "Produce", produce.VERSION_LOW, version_max)
         correlation_id = connection.next_correlation_id()
         chosen = {partition: batches[partition] for partition in led}
-        frame = encode_produce_request(chosen, settings, version, correlation_id)
+        frame = encode_produce_request(
+            chosen, settings, version, correlation_id, transactional_id=transactional_id
+        )
         timeout_s = settings.connection.request_timeout_s
         response = decode_produce_response(
             connection.ask(frame, "Produce", timeout_s), version, correlation_id

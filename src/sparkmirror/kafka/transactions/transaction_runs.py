@@ -94,6 +94,18 @@ class Transactions:
         self._is_clear = True
         return self._producer
 
+    def resume(
+        self, producer: ProducerId, partitions: Collection[TopicPartition], *, is_version_2: bool
+    ) -> None:
+        """Go on with a transaction that another process has begun and added these partitions to.
+
+        Nothing is fenced: if another producer has taken the id over since, `add` and `end` raise FencedError.
+        """
+        self._producer = producer
+        self._partitions = set(partitions)
+        self.is_version_2 = is_version_2
+        self._is_clear = self._may_be_open = True
+
     def add(self, partitions: Collection[TopicPartition]) -> None:
         """Call this before the first Produce to these in a transaction; version 2 sends nothing.
 
