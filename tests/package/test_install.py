@@ -60,7 +60,7 @@ def file(copying: Installation) -> Iterator[Path]:
     names = {alias: f"{alias}-{uuid4().hex[:8]}" for alias in ("west", "east")}
     try:
         _done(copying, "clusters", "up", *names.values())
-        shown = json.loads(_done(copying, "clusters", "status", "-o", "json"))
+        shown = json.loads(copying.sparkmirror("clusters", "status", "-o", "json").out)
         servers = {cluster["name"]: cluster["bootstrap_servers"] for cluster in shown}
         written = copying.work / "mm2.properties"
         written.write_text(FILE.format(**{alias: servers[name] for alias, name in names.items()}))
@@ -136,6 +136,13 @@ def test_what_copies_says_in_one_line_what_to_install(asking: Installation) -> N
         assert ended.code == 2, ended
         assert ended.lines[-1].endswith(NEEDS_SPARK), ended
         assert "Traceback" not in ended.err
+
+
+def test_an_archive_for_executors_needs_what_they_need(asking: Installation) -> None:
+    ended = asking.sparkmirror("archive", "packages.tar.gz")
+    assert (ended.code, len(ended.lines)) == (2, 1), ended
+    assert ended.lines[0].endswith("and executors need it: pip install 'sparkmirror[spark]'")
+    assert not (asking.work / "packages.tar.gz").exists()
 
 
 def test_jars_that_ivy_has_to_fetch_name_the_extra(asking: Installation, tmp_path: Path) -> None:

@@ -18,7 +18,8 @@ RESOLVED: Final = "3.14"
 DEMO: Final = ("demo", "--rate", "500", "--duration", "3", "--partitions", "2")
 EDGES: Final = (
     "tests/unit/batches",
-    "tests/unit/cli",
+    "tests/unit/cli/commands",
+    "tests/unit/cli/test_terminal.py",
     "tests/unit/copy/task",
     "tests/unit/metrics",
     "tests/unit/security",
@@ -37,13 +38,17 @@ def test_the_newest_dependencies_mirror_and_verify(version: str, tmp_path: Path)
 
 def test_the_oldest_dependencies_mirror_and_pass_the_tests_beside_them(tmp_path: Path) -> None:
     installation = Installation(tmp_path, interpreter(OLDEST))
-    installation.uv_install("--resolution", "lowest-direct", wheel("spark", "top", "aws"))
-    shown = installation.run(
-        installation.python, "-c", "import numpy, pandas; print(numpy.__version__, pandas.__version__)"
+    oldest = _resolved(OLDEST, "--resolution", "lowest-direct")
+    assert (oldest["numpy"], oldest["pyarrow"]) == ("2.0.0", "18.0.0")
+    (tmp_path / "oldest.txt").write_text("".join(f"{name}=={version}\n" for name, version in oldest.items()))
+    installation.uv_install("--constraints", str(tmp_path / "oldest.txt"), wheel("spark", "top", "aws"))
+    versions = (
+        "import numpy, pandas, pyarrow; print(numpy.__version__, pandas.__version__, pyarrow.__version__)"
     )
-    assert shown.out == "2.0.0 2.2.0\n", shown
+    shown = installation.run(installation.python, "-c", versions)
+    assert shown.out.split() == [oldest["numpy"], oldest["pandas"], oldest["pyarrow"]]
     _mirrors(installation)
-    installation.uv_install("hypothesis", "psutil", "pytest==9.1.1", "pytest-timeout")
+    installation.uv_install("hypothesis", "psutil", "pytest==9.1.1", "pytest-timeout", "pytest-xdist")
     tests = [str(installation.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", *EDGES]
     subprocess.run(tests, cwd=ROOT, env=environment(), check=True)
 
@@ -54,41 +59,20 @@ def _mirrors(installation: Installation) -> None:
     assert ended.code == 0, ended
 
 
-def test_dependencies_of_the_newest_python_resolve_and_have_wheels(tmp_path: Path) -> None:
+def test_dependencies_of_the_newest_python_resolve_and_have_wheels() -> None:
     """PySpark is one source archive for all versions."""
-    command = [
-        *(
-            release_tool("uv"),
-            "pip",
-            "compile",
-            "--quiet",
-            "--no-header",
-            "--no-annotate",
-            "--python-version",
-            RESOLVED,
-        ),
-        *(
-            "--only-binary",
-            ":all:",
-            "--no-binary",
-            "pyspark",
-            "--extra",
-            "spark",
-            "--extra",
-            "top",
-            "--extra",
-            "aws",
-        ),
-        str(ROOT / "pyproject.toml"),
-    ]
-    ran = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    found = _resolved(RESOLVED, "--only-binary", ":all:", "--no-binary", "pyspark")
+    assert found.keys() >= {"numpy", "pyarrow", "pandas", "pyspark", "textual", "botocore"}
+
+
+def _resolved(version: str, *options: str) -> dict[str, str]:
+    """The version of each package that pyproject.toml leads to, with all extras that need no compiler."""
+    command = [release_tool("uv"), "pip", "compile", "--quiet", "--no-header", "--no-annotate"]
+    extras = [word for extra in ("spark", "top", "aws") for word in ("--extra", extra)]
+    wanted = ["--python-version", version, *extras, *options, "pyproject.toml"]
+    ran = subprocess.run([*command, *wanted], cwd=ROOT, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    assert {line.partition("==")[0] for line in ran.stdout.splitlines()} >= {
-        "numpy",
-        "pyarrow",
-        "pandas",
-        "pyspark",
-    }
+    return dict(line.split(" ;")[0].split("==") for line in ran.stdout.splitlines())
 
 
 @pytest.mark.parametrize("version", ["3.10", "3.9"])

@@ -20,7 +20,8 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 import sparkmirror
-from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.errors import NotInstalledError, SparkmirrorError
+from sparkmirror.domain.extras import how_to_install
 from sparkmirror.files import written_whole
 from sparkmirror.java.folders import locked, writable_cache_folder
 
@@ -183,8 +184,9 @@ def _with_requirements(names: Sequence[str]) -> list[Distribution]:
         try:
             each = distribution(name)
         except PackageNotFoundError as error:
-            raise SparkmirrorError(
-                f"{name} is not installed for {sys.executable}, and executors need it"
+            hint = f": {how_to_install('spark')}" if name in PACKED else ""
+            raise NotInstalledError(
+                f"{name} is not installed for {sys.executable}, and executors need it{hint}"
             ) from error
         found[_normal(name)] = each
         left += _required(each)
