@@ -199,21 +199,25 @@ def test_transactions_that_brokers_aborted_are_written_again(query: Query) -> No
     assert query.keys() == once([0, 1])
 
 
-def test_aborted_in_the_commit_is_an_error_and_written_again(query: Query) -> None:
+def test_aborted_before_the_decision_is_an_error_and_written_again(query: Query) -> None:
     messages = query.run(query.plan(), 0)
     fence(connection(query.cluster), [messages[1].prepared.transactional_id])
-    with pytest.raises(KafkaError, match=r"tasks 1 .*kafka.transaction.timeout.ms"):
+    with pytest.raises(KafkaError, match=r"tasks 1 .*kafka.transaction.timeout.ms.*nothing is committed"):
         query.committer().commit(messages, 0)
     query.committer().abort(messages)  # as Spark does
+    assert query.keys() == Counter()
     query.whole(0)
     assert query.keys() == once([0])
 
 
 def test_other_rows_in_a_replay_stop_it(query: Query) -> None:
     messages = query.run(query.plan(), 0)
+    decider = messages[0].decider
+    assert decider is not None
+    decision = Decision(0, [message.prepared for message in messages])
+    query.decisions().decide(decider, decision)
     fence(connection(query.cluster), [messages[1].prepared.transactional_id])
-    with pytest.raises(KafkaError):
-        query.committer().commit(messages, 0)
+    assert query.decisions().carry_out(decision) == [1]
     again = query.plan()
     with pytest.raises(KafkaError, match=r"batch 0 can't be completed.*task 0 has other rows"):
         query.task(again, 0, 0, rows=frame(0, 0, ROWS - 1))
@@ -229,9 +233,13 @@ def test_other_rows_in_a_replay_stop_it(query: Query) -> None:
 def test_zombie_driver_is_refused(query: Query) -> None:
     zombies = query.run(query.plan(), 0)
     query.whole(0)
-    with pytest.raises(FencedError, match=r"another query.*transactional.id.prefix=zombie_driver_is_refused"):
+    with pytest.raises(KafkaError, match=r"for another writer with the prefix; nothing is committed"):
         query.committer().commit(zombies, 0)
     query.committer().abort(zombies)
+    decider = zombies[0].decider
+    assert decider is not None
+    with pytest.raises(FencedError, match=r"another query.*transactional.id.prefix=zombie_driver_is_refused"):
+        query.decisions().decide(decider, Decision(0, [message.prepared for message in zombies]))
     query.whole(1)
     assert query.keys() == once([0, 1])
 

@@ -6,6 +6,7 @@ whatever an older driver decides later is refused.
 
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from typing import Final, NamedTuple
 
@@ -53,6 +54,8 @@ _NEAR_END: Final = 64
 """As many offsets are looked through first; then four times as many, and so on."""
 _DECISION_TIMEOUT_S: Final = 60.0
 _END: Final = 1 << 62
+_TOGETHER_MAX: Final = 8
+"""Transactions that are ended at a time."""
 _FENCED: Final = frozenset({INVALID_PRODUCER_EPOCH, PRODUCER_FENCED})
 
 
@@ -133,7 +136,19 @@ class Decisions:
 
         May be repeated. Where a coordinator does not tell, the log does.
         """
-        return [task.task for task in decision.tasks if task.transactional_id and not self._commit(task)]
+        tasks = [task for task in decision.tasks if task.transactional_id]
+        with ThreadPoolExecutor(_TOGETHER_MAX) as pool:
+            return [
+                task.task for task, done in zip(tasks, pool.map(self._commit, tasks), strict=True) if not done
+            ]
+
+    def expired(self, tasks: Sequence[Prepared]) -> list[int]:
+        """The tasks whose transactions are not open any more, as far as brokers tell."""
+        with closing(Cluster(self._settings)) as cluster:
+            left = open_transactions(cluster, self._options.task_prefix)
+        if left is None:
+            return []
+        return [task.task for task in tasks if task.transactional_id and task.transactional_id not in left]
 
     def abort(self, tasks: Sequence[Prepared]) -> None:
         """Abort open transactions of tasks, as far as that is possible: they end by their time-out else."""

@@ -37,6 +37,8 @@ class TaskMessage(WriterCommitMessage):
     prepared: Prepared
     decider: Decider | None = None
     is_skipped: bool = False
+    is_written: bool = True
+    """Whether the transaction was begun now, and is not one of a former decision."""
     tasks_before: Sequence[int] | None = None
     """All tasks of the decision, where some of its rows must be written again."""
 
@@ -84,8 +86,12 @@ class Sink:
         before = decided.by_task.get(task)
         if before is None or (again.rows, again.digest) != (before.rows, before.digest):
             raise _other_rows(batch, f"task {task} has other rows than before")
-        prepared = again if task in lost else before
-        return TaskMessage(prepared, self._plan.decider, tasks_before=sorted(decided.by_task))
+        return TaskMessage(
+            again if task in lost else before,
+            self._plan.decider,
+            is_written=task in lost,
+            tasks_before=sorted(decided.by_task),
+        )
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batch: int) -> None:
         """Decide and commit. Raises FencedError and KafkaError: the batch is run again then."""
@@ -99,13 +105,11 @@ class Sink:
         assert decider is not None
         decisions = Decisions(self._options)
         decision = Decision(batch, [message.prepared for message in sent])
+        if expired := decisions.expired([message.prepared for message in sent if message.is_written]):
+            raise _aborted(batch, expired, "nothing is committed")
         decisions.decide(decider, decision)
         if aborted := decisions.carry_out(decision):
-            raise KafkaError(
-                f"batch {batch}: the broker had aborted the transactions of tasks "
-                f"{', '.join(map(str, aborted))} after kafka.transaction.timeout.ms; their rows are written "
-                "again when the query restarts"
-            )
+            raise _aborted(batch, aborted, "a query writes their rows again when it restarts")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort what nobody has decided on. Spark calls it also where a commit has failed on its way."""
@@ -159,6 +163,13 @@ def _digested(rows: Iterator[pa.RecordBatch], task: int) -> Prepared:
     for records in rows:
         digest.add(records)
     return Prepared(task, digest.rows, str(digest))
+
+
+def _aborted(batch: int, tasks: Sequence[int], what: str) -> KafkaError:
+    return KafkaError(
+        f"batch {batch}: the transactions of tasks {', '.join(map(str, tasks))} were aborted by the broker "
+        f"after kafka.transaction.timeout.ms, or for another writer with the prefix; {what}"
+    )
 
 
 def _other_rows(batch: int | None, what: str) -> KafkaError:

@@ -1,0 +1,45 @@
+"""The examples of docs/spark.md run in an ordinary session, one after the other."""
+
+import os
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from sparkmirror.clusters import LocalCluster
+from sparkmirror.clusters.processes import start_process
+from sparkmirror.kafka.data.partition_offsets import await_stable
+from tests.support.broker_data import append, create_topic, keyed, numbered
+from tests.support.connections import connection
+
+PAGE: Final = Path(__file__).parents[2] / "docs" / "spark.md"
+EXAMPLES: Final = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
+COUNT: Final = 50
+WAIT_S: Final = 200
+
+
+def test_examples(source_cluster: LocalCluster, tmp_path: Path) -> None:
+    servers = source_cluster.bootstrap_servers
+    for topic in ("orders", "orders-copy", "orders-once"):
+        create_topic(servers, topic, partitions=2)
+    append(source_cluster, "orders", numbered(COUNT))
+    assert len(EXAMPLES) == 5
+    text = "\n".join(EXAMPLES).replace("localhost:9092", servers).replace("/tmp/", f"{tmp_path}/")
+    program = tmp_path / "examples.py"
+    program.write_text(f"{text}\nassert spark.table('seen').count() == {COUNT}\n", encoding="utf-8")
+    log = tmp_path / "examples.log"
+    paths = os.pathsep.join([str(Path.cwd()), *sys.path])
+    conf = "--master local[2] --conf spark.ui.enabled=false pyspark-shell"
+    command = ["env", f"PYTHONPATH={paths}", f"PYSPARK_SUBMIT_ARGS={conf}", sys.executable, str(program)]
+    process = start_process([command], log, outlives_us=False)
+    try:
+        assert process.wait(WAIT_S), log.read_text()
+        output = log.read_text()
+        assert process.exit_code == 0, output
+    finally:
+        process.kill()
+    assert "key-7|" in output
+    assert "'maxOffsetsBehindLatest': 0" in output
+    await_stable(connection(source_cluster), "orders-once")
+    for topic in ("orders-copy", "orders-once"):
+        assert sorted(map(str, keyed(source_cluster, topic))) == sorted(map(str, numbered(COUNT)))
