@@ -29,7 +29,7 @@ from sparkmirror.spark.driver_jvm import (
 )
 from sparkmirror.spark.executors import await_executors, executor_slots
 from sparkmirror.spark.log_files import reason_in_log
-from sparkmirror.spark.shipping import shipped
+from sparkmirror.spark.shipping import shipped, zipped_module
 
 _log = logging.getLogger(__name__)
 
@@ -105,6 +105,8 @@ class Session:
         self.spark = spark
         self.jvm = jvm
         self.is_local = str(spark.sparkContext.master).startswith("local")
+        self._shipped = {"sparkmirror"}
+        """The packages that executors have."""
 
     @classmethod
     def start(cls, master: str, settings: Mapping[str, str], log_file: Path) -> "Session":
@@ -171,6 +173,16 @@ class Session:
                 "must be true, since tasks bring passwords of Kafka's clients to the executors of "
                 f"{self.spark.sparkContext.master}; see docs/security.md",
             )
+
+    def ship(self, modules: Iterable[str]) -> None:
+        """Let jobs from now on import these modules on executors. On this machine they can as it is.
+
+        Raises what Spark raises.
+        """
+        for module in sorted({name.partition(".")[0] for name in modules} - self._shipped):
+            self._shipped.add(module)
+            if not self.is_local:
+                self.spark.sparkContext.addPyFile(str(zipped_module(module)))
 
     def warm_up(self) -> None:
         """Run a job as copy tasks are run: the first takes seconds more, for classes and for Python's daemon.

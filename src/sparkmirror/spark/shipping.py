@@ -1,9 +1,15 @@
-"""Decides how Python packages reach executors: which settings ship them, and which command runs them."""
+"""Decides how Python packages reach executors: which settings ship them, and which command runs them.
+
+Modules of users' functions are added to a session that runs, in zips.
+"""
 
 import logging
 import os
 import sys
+import tempfile
+import zipfile
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -69,3 +75,21 @@ def _checked(archive: str) -> str:
     if "://" not in archive and not Path(archive).is_file():
         raise ConfigError(ARCHIVE, archive, "no such file; `sparkmirror archive` makes one")
     return archive
+
+
+def zipped_module(module: str) -> Path:
+    """The Python files of an importable module's topmost package in a zip, for executors. Raises OSError.
+
+    Files that are compiled for one machine are not among them.
+    """
+    name = module.partition(".")[0]
+    spec = find_spec(name)
+    places = [] if spec is None else list(spec.submodule_search_locations or [])
+    file = Path(tempfile.mkdtemp(prefix="sparkmirror-")) / f"{name}.zip"
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        for folder in map(Path, places):
+            for each in sorted(folder.rglob("*.py")):
+                archive.write(each, Path(name) / each.relative_to(folder))
+        if spec is not None and not places and spec.origin is not None:
+            archive.write(spec.origin, Path(spec.origin).name)
+    return file

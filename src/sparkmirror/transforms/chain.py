@@ -80,6 +80,12 @@ class Chain(NamedTuple):
     links: tuple[Link, ...] = ()
     tolerates: bool = False
 
+    @property
+    def modules(self) -> frozenset[str]:
+        """The modules of its functions."""
+        functions = (link.transform for link in self.links if isinstance(link.transform, Function))
+        return frozenset(function.reference.partition(":")[0] for function in functions)
+
     def of_topic(self, topic: str) -> "Chain | None":
         """The links that concern a topic of the target; None if there are none."""
         links = tuple(link for link in self.links if link.concerns(topic))

@@ -119,6 +119,7 @@ def _sides(flow: Flow, connector: ConfiguredSource, ready: Sequence[CopyPartitio
         provenance=ProvenanceHeader(*flow) if copying.provenance_header else None,
         decompressed_bytes_max=copying.decompressed_bytes_max,
         changes={each.source: change for each in ready if (change := change_of(copying, each)) is not None},
+        modules=frozenset() if copying.transforms is None else copying.transforms.modules,
     )
 
 

@@ -31,6 +31,8 @@ class Sides:
     """The flow's `batch.decompressed.bytes.max`."""
     changes: Mapping[TopicPartition, Change] = field(default_factory=dict)
     """What transforms change of source partitions."""
+    modules: frozenset[str] = frozenset()
+    """Those of the users' functions among the changes."""
     others: frozenset[int] = frozenset()
     """Producer ids of the target whose batches other flows wrote, from other sources."""
 

@@ -72,6 +72,7 @@ def _run(
 ) -> None:
     try:
         spark = session.spark
+        session.ship(frozenset().union(*(plan.sides.modules for plan in plans)))
         spark.sparkContext.setJobGroup(_GROUP, _GROUP, interruptOnCancel=False)
         outcomes = spark.sparkContext.accumulator([], _Outcomes(on_outcome))
         shares = _shares(plans, session.slots * _TASKS_PER_SLOT)

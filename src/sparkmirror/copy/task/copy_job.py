@@ -63,6 +63,9 @@ class CopyJob:
         # Interrupting the JVM's task threads makes them spin instead of ending sooner.
         spark.sparkContext.setJobGroup(self.job_group, self.job_group, interruptOnCancel=False)
         spark.sparkContext.setLocalProperty("spark.scheduler.pool", self._pool)
+        chain = self._plans[0].settings.transforms
+        if chain is not None:
+            self._session.ship(chain.modules)
         count = len(self._plans)
         rows = spark.range(0, count, 1, count).mapInArrow(copy_task(self._plans), SCHEMA).collect()
         return [Outcome(row.task, EndReason(row.reason)) for row in rows]
