@@ -7,11 +7,9 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sparkmirror.copy.copy_plan import TaskPlan, change_of
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.incidents import DEFAULT_REACTIONS
-from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.transforms.chain import Chain, Filter, Function, Link, RecordIsTombstone
 from sparkmirror.verify.range_comparison import Sides, verify_range
@@ -37,14 +35,16 @@ MARKED: Final = Link(Function(f"{__name__}:marked"))
 
 
 def transforming(bench: Bench, topic: str, *links: Link, tolerates: bool = False) -> TaskPlan:
-    settings = CopySettings(DEFAULT_REACTIONS, transforms=Chain(links, tolerates=tolerates))
-    return replace(bench.plan(TopicPartition(topic, 0)), settings=settings)
+    plan = bench.plan(TopicPartition(topic, 0))
+    (partition,) = plan.partitions
+    changed = replace(partition, transforms=Chain(links, tolerates=tolerates))
+    return replace(plan, partitions=(changed,))
 
 
 def compared(bench: Bench, plan: TaskPlan) -> Comparison:
     """Compare as `sparkmirror verify` does."""
     (partition,) = plan.partitions
-    change = change_of(plan.settings, partition)
+    change = partition.change
     assert change is not None
     target = ConsumerSettings(plan.producer.connection)
     sides = Sides(plan.flow, plan.consumer, target, changes={partition.source: change})

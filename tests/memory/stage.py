@@ -175,7 +175,12 @@ class Stage:
             job_epoch=1,
             announced_at=0,
             partitions=tuple(
-                CopyPartition(partition, ends.remote, preserves_offsets=shape.preserves_offsets)
+                CopyPartition(
+                    partition,
+                    ends.remote,
+                    preserves_offsets=shape.preserves_offsets,
+                    transforms=None if shape.transforms is None else shape.transforms.chain,
+                )
                 for partition in partitions
             ),
             consumer=ConsumerSettings(source, read_committed=shape.reads_committed),
@@ -185,7 +190,6 @@ class Stage:
             settings=CopySettings(
                 Reactions(on_bad_batch=shape.on_bad_batch),
                 provenance_header=shape.provenance_header,
-                transforms=None if shape.transforms is None else shape.transforms.chain,
             ),
             buffer_bytes_max=shape.buffer_bytes,
             transaction=TransactionPlan("drill", 60.0) if shape.is_transactional else None,

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sparkmirror.spark.session import Session
+from sparkmirror.transforms.function import find_function
 from tests.spark.standalone import standalone_cluster
 
 
@@ -27,8 +28,6 @@ def test_a_session_ships_the_package_of_a_function(tmp_path: Path, monkeypatch: 
     }
 
     def called(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        from sparkmirror.transforms.function import find_function
-
         for _ in batches:
             yield pa.record_batch({"said": [str(find_function("shop.mirror:where")(None))]})
 

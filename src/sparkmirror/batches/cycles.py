@@ -17,7 +17,7 @@ from sparkmirror.batches.provenance_header import ProvenanceChange, ProvenanceHe
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID, BatchHeader
 from sparkmirror.batches.reencoding import Change
 from sparkmirror.domain.incidents import OnLoop
-from sparkmirror.policies.replication import ReplicationPolicy
+from sparkmirror.policies.replication import ReplicationPolicy, RoutedPolicy
 
 _OTHERS_MAX: Final = 100_000
 """The ids of other producers that are remembered; beyond that they are looked up again."""
@@ -27,6 +27,8 @@ _SAMPLE: Final = "topic"
 
 def names_show_origin(policy: ReplicationPolicy, source: str, topic: str = _SAMPLE) -> bool:
     """Whether the name of a copy shows its origin, so that `is_cycle` detects cycles."""
+    if isinstance(policy, RoutedPolicy):
+        return False
     remote = policy.format_remote_topic(source, topic)
     return remote != topic and policy.topic_source(remote) == source
 

@@ -240,8 +240,14 @@ def _names_of_empty_aliases(connector: Properties, flow: Flow) -> Iterator[tuple
 
 
 def _without_chain(connector: Properties) -> Properties:
-    """A flow's transforms are for mirrored records, not for those of the mirror's own."""
-    return connector.where(lambda key: key not in _CHAINS and not key.startswith(TRANSFORMS))
+    """A flow's transforms are for mirrored records; the mirror's own need the names of topics only."""
+    kept = connector.where(lambda key: key not in _CHAINS and not key.startswith(TRANSFORMS))
+    aliases = [each.strip(JAVA_WHITESPACE) for each in connector.get("transforms", "").split(",")]
+    types = {alias: connector.get(f"transforms.{alias}.type", "").strip(JAVA_WHITESPACE) for alias in aliases}
+    routers = [alias for alias, kind in types.items() if kind.endswith("RegexRouter")]
+    if not routers:
+        return kept
+    return connector | Properties({"transforms": ",".join(routers)})
 
 
 def keeps_names_by_empty_alias(connector: Properties) -> bool:

@@ -7,7 +7,7 @@ from concurrent.futures import Executor
 
 from sparkmirror.copy import partition_events as events
 from sparkmirror.copy.buffer import Buffer
-from sparkmirror.copy.copy_plan import TaskPlan, change_of
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.instructions import Instructions, Strategies
 from sparkmirror.copy.partition_copy import PartitionCopy
@@ -38,7 +38,7 @@ def _copies(plan: TaskPlan, cycles: CycleDetection) -> Mapping[TopicPartition, P
             plan.rules_of(partition),
             read_committed=read_committed,
             cycles=cycles.filter(),
-            change=change_of(plan.settings, partition),
+            change=partition.change,
         )
         for partition in plan.partitions
     }

@@ -18,6 +18,7 @@ from sparkmirror.domain.known_brokers import Address, Meant
 from sparkmirror.policies.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
 from sparkmirror.settings.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.storage.progress import Driver
+from sparkmirror.transforms.chain import Chain
 from sparkmirror.transforms.partition_change import PartitionChange
 
 
@@ -38,19 +39,17 @@ class CopyPartition:
     """The topic that was written to before the naming was changed, if that was so."""
     is_new: bool = False
     """Whether it appeared after the flow's first start: it is copied from its first record."""
-    is_heartbeats: bool = False
-    """Whether it has heartbeats, which are not transformed."""
+    transforms: Chain | None = None
+    """Those that may change its records."""
 
     @property
     def target(self) -> TopicPartition:
         return TopicPartition(self.target_topic, self.source.partition)
 
-
-def change_of(settings: CopySettings, partition: CopyPartition) -> PartitionChange | None:
-    """What transforms change of the partition; None if nothing."""
-    chain = None if partition.is_heartbeats else settings.transforms
-    concerning = None if chain is None else chain.of_topic(partition.target_topic)
-    return None if concerning is None else PartitionChange(concerning, partition.source)
+    @property
+    def change(self) -> PartitionChange | None:
+        """What transforms change of it; None if nothing."""
+        return None if self.transforms is None else PartitionChange(self.transforms, self.source)
 
 
 @dataclass(frozen=True, slots=True)

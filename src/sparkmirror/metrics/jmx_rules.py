@@ -7,7 +7,6 @@ Pure.
 """
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import lru_cache
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.metrics.mbeans import MBean, Properties, jmx_value
+from sparkmirror.policies.java_replacement import Replacement, expanded
 
 if TYPE_CHECKING:
     import regex
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 KEY: Final = "metrics.rules"
 _MATCH_MAX_S: Final = 0.2
 _UNSAFE: Final = re.compile(r"[^a-zA-Z0-9:_]|_+")
-
-Template = Sequence[str | int]
-"""A replacement as Java reads it: texts, and the groups that are put between them."""
 
 
 class NamedAttribute(NamedTuple):
@@ -54,10 +51,10 @@ class Rule:
     pattern: "regex.Pattern[str]"
     behind: "regex.Pattern[str] | None"
     lead: str
-    name: Template
-    labels: tuple[tuple[Template, Template], ...]
-    help: Template | None
-    value: Template | None
+    name: Replacement
+    labels: tuple[tuple[Replacement, Replacement], ...]
+    help: Replacement | None
+    value: Replacement | None
     factor: float
     kind: str
     literals: tuple[str, ...]
@@ -109,20 +106,20 @@ class RuleSet:
         number = None
         if rule.value is not None:
             try:
-                number = float(_expanded(rule.value, match))
+                number = float(expanded(rule.value, match))
             except ValueError:
                 return None
-        name = safe_name(_expanded(rule.name, match))
+        name = safe_name(expanded(rule.name, match))
         if not name:
             return None
-        pairs = [(safe_name(_expanded(key, match)), _expanded(text, match)) for key, text in rule.labels]
+        pairs = [(safe_name(expanded(key, match)), expanded(text, match)) for key, text in rule.labels]
         labels = {key.lower() if self.lowercase_labels else key: text for key, text in pairs if key and text}
         if self.lowercase_name:
             name = name.lower()
         kind = "counter" if self.infer_counters and name.endswith("_total") else rule.kind
         if kind == "counter" and not name.endswith("_total"):
             name += "_total"
-        text = default_help if rule.help is None else _expanded(rule.help, match)
+        text = default_help if rule.help is None else expanded(rule.help, match)
         return NamedAttribute(name, tuple(labels.items()), kind, text, number, rule.factor, origin)
 
 
@@ -163,7 +160,3 @@ def safe_name(text: str) -> str:
     if text[:1].isascii() and text[:1].isdigit():
         text = f"_{text}"
     return re.sub("_+", "_", _UNSAFE.sub("_", text))
-
-
-def _expanded(template: Template, match: "regex.Match[str]") -> str:
-    return "".join(part if isinstance(part, str) else match[part] or "" for part in template)

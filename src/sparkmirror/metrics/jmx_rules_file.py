@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any, Final
 import yaml
 
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.metrics.jmx_rules import KEY, Rule, RuleSet, Template
+from sparkmirror.metrics.jmx_rules import KEY, Rule, RuleSet
 from sparkmirror.policies.java_regex import compile_capturing
+from sparkmirror.policies.java_replacement import Replacement, parse_replacement
 
 if TYPE_CHECKING:
     import regex
@@ -25,7 +26,6 @@ _PROCESS_KEYS: Final = frozenset(
 
 _FILE_KEYS: Final = frozenset({"rules", *_SWITCHES}) | _PROCESS_KEYS
 _RULE_KEYS: Final = frozenset({"pattern", "name", "labels", "help", "value", "valueFactor", "type"})
-_REFERENCE: Final = re.compile(r"\$([0-9]+)|([\\$].?)", re.DOTALL)
 _PART: Final = re.compile(r"\\.|\[[^\]]*\]|\{[^}]*\}|[\s\S]")
 
 
@@ -101,24 +101,8 @@ def _factor(value: Any) -> float:
         raise ConfigError(KEY, str(value), "valueFactor must be a number") from exc
 
 
-def _parsed(given: Any, pattern: "regex.Pattern[str]") -> Template:
-    """Split a replacement at `$1`. As in Java a number has as many digits as there are groups for."""
-    text = str(given)
-    parts: list[str | int] = []
-    at = 0
-    for found in _REFERENCE.finditer(text):
-        parts.append(text[at : found.start()])
-        at = found.end()
-        digits = found[1]
-        if digits is None:
-            raise ConfigError(KEY, text, f"'{found[2]}' is not supported: only $ and the number of a group")
-        while len(digits) > 1 and int(digits) > pattern.groups:
-            digits = digits[:-1]
-        if int(digits) > pattern.groups:
-            raise ConfigError(KEY, text, f"the pattern has no group {digits}")
-        parts += [int(digits), found[1][len(digits) :]]
-    parts.append(text[at:])
-    return [part for part in parts if part != ""]
+def _parsed(given: Any, pattern: "regex.Pattern[str]") -> Replacement:
+    return parse_replacement(str(given), pattern, KEY)
 
 
 def _literals(pattern: str) -> tuple[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 The classes behave as Kafka 4.3's of the same names, KIP-1074's rules for internal topics included.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -103,6 +103,25 @@ class EmptyAliases:
 
     def _alias(self, name: str) -> str:
         return "" if name in self._empty else name
+
+
+class RoutedPolicy(EmptyAliases):
+    """Another policy, whose names on the target are changed by routers (`RegexRouter`), but for heartbeats.
+
+    A name on the target does not show where it came from.
+    """
+
+    def __init__(self, policy: ReplicationPolicy, route: Callable[[str], str]) -> None:
+        super().__init__(policy, ())
+        self._route = route
+
+    def format_remote_topic(self, source_alias: str, topic: str) -> str:
+        name = self.unrouted(source_alias, topic)
+        return name if self.is_heartbeats_topic(topic) else self._route(name)
+
+    def unrouted(self, source_alias: str, topic: str) -> str:
+        """The name that the routers change."""
+        return super().format_remote_topic(source_alias, topic)
 
 
 @dataclass(frozen=True)

@@ -38,11 +38,11 @@ from sparkmirror.domain.preserving import Preserving
 from sparkmirror.files import NamedFile
 from sparkmirror.policies.java_regex import compile_names
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
-from sparkmirror.policies.replication import EmptyAliases, ReplicationPolicy
+from sparkmirror.policies.replication import EmptyAliases, ReplicationPolicy, RoutedPolicy
 from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
 from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
 from sparkmirror.settings.source import PRESERVED_TOPICS, CopySettings, MirrorSourceSettings
-from sparkmirror.transforms.parsing import chain_of, require_no_chain
+from sparkmirror.transforms.parsing import chain_of, require_routers
 
 _SAMPLE_TOPICS: Final = ("topic", "orders.eu")
 _NOT_YET: Final = ("offsets.storage.topic",)
@@ -55,6 +55,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
     check_selection(connector, SOURCE_CONNECTOR)
     flow, policy = _flow_and_policy(connector)
     _check_names(connector, flow.source, policy)
+    policy = _routed(connector, policy)
     offset_syncs_topic = _offset_syncs_topic(values, flow, policy)
     others = partial(
         MirrorSourceSettings,
@@ -102,6 +103,7 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
         return None
     check_selection(connector, CHECKPOINT_CONNECTOR)
     flow, policy = _flow_and_policy(connector)
+    policy = _routed(connector, policy)
     others = partial(
         MirrorCheckpointSettings,
         flow=flow,
@@ -144,7 +146,7 @@ def _parsed(connector: Properties, definition: Definition) -> Values:
 def _parsed_of_own(connector: Properties, definition: Definition) -> Values:
     """Parse the properties of a connector that writes records of the mirror's own."""
     values = _parsed(connector, definition)
-    require_no_chain(connector)
+    require_routers(connector)
     return values
 
 
@@ -159,6 +161,12 @@ def _flow_and_policy(connector: Properties) -> tuple[Flow, ReplicationPolicy]:
         if not connector.get(f"{side}.cluster.alias", side).strip(JAVA_WHITESPACE)
     ]
     return flow, EmptyAliases(policy, empty) if empty else policy
+
+
+def _routed(connector: Properties, policy: ReplicationPolicy) -> ReplicationPolicy:
+    """The policy with the routers of the connector's transforms."""
+    chain = chain_of(connector)
+    return policy if chain is None or not chain.routes else RoutedPolicy(policy, chain.route)
 
 
 def _check_names(connector: Properties, source: Alias, policy: ReplicationPolicy) -> None:
@@ -190,7 +198,8 @@ def _copy_settings(connector: Properties, values: Values, policy: ReplicationPol
     settings = filled(nested, values)
     if settings.provenance_header and settings.reactions.on_loop is OnLoop.COPY:
         raise connector.error("provenance.header", "is of no use with on.loop=copy; use filter or fail")
-    if settings.provenance_header and settings.transforms is not None:
+    chain = settings.transforms
+    if settings.provenance_header and chain is not None and chain.changes_records:
         raise connector.error("provenance.header", "can't be used together with transforms")
     names_suffice = names_show_origin(policy, _flow_and_policy(connector)[0].source)
     return replace(settings, provenance_header=False) if names_suffice else settings

@@ -18,7 +18,7 @@ from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.filters import TopicFilter
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
-from sparkmirror.policies.replication import ReplicationPolicy
+from sparkmirror.policies.replication import ReplicationPolicy, RoutedPolicy
 from sparkmirror.transforms.chain import Chain
 
 PRESERVED_TOPICS: Final = "offsets.preserve.topics"
@@ -119,3 +119,12 @@ def stops_behind_others(settings: MirrorSourceSettings) -> Callable[[str], bool]
     if settings.copying.preserving.continues_translated:
         return lambda _: False
     return preserves_offsets(settings)
+
+
+def transforms_of(settings: MirrorSourceSettings, topic: str) -> Chain | None:
+    """The transforms that may change records of a source topic; None if none. Heartbeats stay as they are."""
+    chain, policy, source = settings.copying.transforms, settings.policy, settings.flow.source
+    if chain is None or policy.is_heartbeats_topic(topic):
+        return None
+    named = policy.unrouted if isinstance(policy, RoutedPolicy) else policy.format_remote_topic
+    return chain.of_topic(named(source, topic))

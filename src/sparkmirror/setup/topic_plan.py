@@ -13,7 +13,12 @@ from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.topics import ConfigEntry, TopicCreation
 from sparkmirror.policies.config_filter import creation_configs
-from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes, preserves_offsets
+from sparkmirror.settings.source import (
+    MirrorSourceSettings,
+    TopicDeletes,
+    preserves_offsets,
+    transforms_of,
+)
 from sparkmirror.settings.topic_selection import Pairs, Selection, remote_topic, should_replicate
 from sparkmirror.setup.topic_deletes import DeleteTopic
 
@@ -147,13 +152,13 @@ def copy_partitions(
     for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
         existing = target.get(remote, 0)
         is_preserved = preserves(topic)
-        is_heartbeats = settings.policy.is_heartbeats_topic(topic)
+        transforms = transforms_of(settings, topic)
         for partition in range(source[topic].partitions):
             copied = CopyPartition(
                 TopicPartition(topic, partition),
                 remote,
                 preserves_offsets=is_preserved,
-                is_heartbeats=is_heartbeats,
+                transforms=transforms,
             )
             (ready if partition < existing else waiting).append(copied)
     return CopyPlan(tuple(ready), tuple(waiting))

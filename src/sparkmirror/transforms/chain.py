@@ -1,9 +1,13 @@
 """Defines chains of transforms as a connector's properties name them. Plans bring them to tasks. Pure."""
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
-from sparkmirror.policies.java_regex import compile_names
+from sparkmirror.domain.errors import PluginError
+from sparkmirror.policies.java_regex import compile_capturing, compile_names
+from sparkmirror.policies.java_replacement import expanded, parse_replacement
+
+_MATCH_MAX_S: Final = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,30 @@ class Function:
     reference: str
 
 
-Transform = Filter | DropHeaders | InsertHeader | Function
+@dataclass(frozen=True, slots=True)
+class RegexRouter:
+    """Changes the names of topics on the target that match as a whole; records stay as they are."""
+
+    regex: str
+    replacement: str
+    key: str
+    """The property that has the regex."""
+
+    def routed(self, topic: str) -> str:
+        """The name that the topic gets. Raises ConfigError, and PluginError if that takes too long."""
+        pattern = compile_capturing(self.regex, self.key)
+        replacement = parse_replacement(self.replacement, pattern, self.key)
+        try:
+            if pattern.fullmatch(topic, timeout=_MATCH_MAX_S) is None:
+                return topic
+            found = pattern.search(topic, timeout=_MATCH_MAX_S)
+        except TimeoutError as error:
+            raise PluginError(f"{self.key}: matching it with '{topic}' takes too long") from error
+        assert found is not None
+        return topic[: found.start()] + expanded(replacement, found) + topic[found.end() :]
+
+
+Transform = Filter | DropHeaders | InsertHeader | Function | RegexRouter
 
 
 class Link(NamedTuple):
@@ -86,7 +113,35 @@ class Chain(NamedTuple):
         functions = (link.transform for link in self.links if isinstance(link.transform, Function))
         return frozenset(function.reference.partition(":")[0] for function in functions)
 
+    def route(self, topic: str) -> str:
+        """The name that a topic gets on the target; `topic` is its name there without routers."""
+        return self._followed(topic)[1]
+
     def of_topic(self, topic: str) -> "Chain | None":
-        """The links that concern a topic of the target; None if there are none."""
-        links = tuple(link for link in self.links if link.concerns(topic))
+        """The links that change records of a topic with that name on the target, without routers.
+
+        None if there are none.
+        """
+        links, _ = self._followed(topic)
         return self._replace(links=links) if links else None
+
+    def _followed(self, topic: str) -> tuple[tuple[Link, ...], str]:
+        """Links behind a router see the name that it gives."""
+        links: list[Link] = []
+        for link in self.links:
+            if not link.concerns(topic):
+                continue
+            if isinstance(link.transform, RegexRouter):
+                topic = link.transform.routed(topic)
+            else:
+                links.append(link)
+        return tuple(links), topic
+
+    @property
+    def changes_records(self) -> bool:
+        return not all(isinstance(link.transform, RegexRouter) for link in self.links)
+
+    @property
+    def routes(self) -> bool:
+        """Whether it changes names of topics."""
+        return any(isinstance(link.transform, RegexRouter) for link in self.links)

@@ -18,6 +18,7 @@ from sparkmirror.transforms.chain import (
     Link,
     Predicate,
     RecordIsTombstone,
+    RegexRouter,
     TopicNameMatches,
     Transform,
 )
@@ -85,11 +86,16 @@ def chain_of(properties: Properties) -> Chain | None:
     return Chain(tuple(links), tolerates=tolerance == "all") if links else None
 
 
-def require_no_chain(properties: Properties) -> None:
-    """Raise ConfigError for transforms of a connector that writes records of the mirror's own."""
-    for key in CHAINS:
-        if _aliases(properties, key):
-            raise properties.error(key, "is for MirrorSourceConnector, whose records are others'")
+def require_routers(properties: Properties) -> Chain | None:
+    """The chain of a connector that writes records of the mirror's own: only names of topics may change.
+
+    Raises ConfigError as `chain_of`, and for other transforms.
+    """
+    chain = chain_of(properties)
+    if chain is not None and chain.changes_records:
+        reason = "is for MirrorSourceConnector, whose records are others'; here only RegexRouter may be"
+        raise properties.error(_TRANSFORMS, reason)
+    return chain
 
 
 def function_keys(properties: Mapping[str, str]) -> list[str]:
@@ -113,7 +119,10 @@ def _link(item: _Item, predicates: Mapping[str, Predicate]) -> Link:
         return Link(transform)
     if alias not in predicates:
         raise item.error("predicate", f"is none of those that {_PREDICATES} lists")
-    return Link(transform, predicates[alias], negates)
+    predicate = predicates[alias]
+    if isinstance(transform, RegexRouter) and not isinstance(predicate, TopicNameMatches):
+        raise item.error("predicate", "must be TopicNameMatches: a topic has one name on the target")
+    return Link(transform, predicate, negates)
 
 
 def _predicate(item: _Item) -> Predicate:
@@ -155,6 +164,18 @@ def _function(item: _Item) -> Function:
     return Function(reference)
 
 
+def _regex_router(item: _Item) -> RegexRouter:
+    router = RegexRouter(
+        item.wanted("regex"), item.wanted("replacement", may_be_empty=True), item.key("regex")
+    )
+    try:
+        router.routed("")
+    except ConfigError as error:
+        name = "replacement" if error.value == router.replacement else "regex"
+        raise item.error(name, error.reason) from error
+    return router
+
+
 def _topic_name_matches(item: _Item) -> TopicNameMatches:
     pattern = item.wanted("pattern")
     try:
@@ -168,6 +189,7 @@ _MADE: Final[Mapping[str, Callable[[_Item], Transform]]] = {
     f"{PACKAGE}Filter": lambda _: Filter(),
     f"{PACKAGE}DropHeaders": _drop_headers,
     f"{PACKAGE}InsertHeader": _insert_header,
+    f"{PACKAGE}RegexRouter": _regex_router,
     FUNCTION: _function,
 }
 _ASKED: Final[Mapping[str, Callable[[_Item], Predicate]]] = {

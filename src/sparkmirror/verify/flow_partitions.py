@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple, Self
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.copy.copy_plan import CopyPartition, change_of
+from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Flow, TopicPartition
@@ -118,7 +118,7 @@ def _sides(flow: Flow, connector: ConfiguredSource, ready: Sequence[CopyPartitio
         others=_others(connector),
         provenance=ProvenanceHeader(*flow) if copying.provenance_header else None,
         decompressed_bytes_max=copying.decompressed_bytes_max,
-        changes={each.source: change for each in ready if (change := change_of(copying, each)) is not None},
+        changes={each.source: change for each in ready if (change := each.change) is not None},
         modules=frozenset() if copying.transforms is None else copying.transforms.modules,
     )
 

@@ -7,7 +7,9 @@ import pytest
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.offsets.checkpoints import target_topic
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
+from sparkmirror.settings.topic_selection import remote_topic
 
 PROPERTIES = {
     "clusters": "A, B",
@@ -168,6 +170,25 @@ def test_a_flow_s_transforms_are_for_its_source_connector() -> None:
     assert flow.source is not None
     assert flow.source.settings.copying.transforms is not None
     assert flow.checkpoint is not None
+
+
+def test_a_router_names_topics_for_all_connectors() -> None:
+    router = {
+        "A->B.transforms": "gone, plain",
+        "A->B.transforms.gone.type": "Filter",
+        "A->B.transforms.plain.type": "org.apache.kafka.connect.transforms.RegexRouter",
+        "A->B.transforms.plain.regex": r"A\.(eu-.*)",
+        "A->B.transforms.plain.replacement": "$1-of-a",
+    }
+    flow = settings(**{"A->B.enabled": "true", **router})["A->B"]
+    assert flow.source is not None
+    assert flow.checkpoint is not None
+    source, checkpoint = flow.source.settings, flow.checkpoint.settings
+    for topic, remote in {"eu-orders": "eu-orders-of-a", "orders": "A.orders"}.items():
+        assert remote_topic(source, topic) == remote
+        assert target_topic(checkpoint.policy, flow.flow, topic) == remote
+    assert not source.names_show_origin
+    assert checkpoint.checkpoints_topic == "A.checkpoints.internal"
 
 
 def test_a_transform_without_its_options_names_where_they_belong() -> None:

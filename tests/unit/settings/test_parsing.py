@@ -374,4 +374,4 @@ def test_transforms_go_to_copy_tasks() -> None:
     with pytest.raises(ConfigError, match="can't be used together with transforms"):
         source(**given, **{"provenance.header": "true"})
     with pytest.raises(ConfigError, match="is for MirrorSourceConnector"):
-        checkpoint_settings(transforms="a")
+        checkpoint_settings(**given)

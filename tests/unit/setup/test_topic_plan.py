@@ -1,7 +1,7 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from sparkmirror.copy.copy_plan import CopyPartition, change_of
+from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.policies.filters import DefaultTopicFilter
@@ -119,9 +119,10 @@ def test_identity_copies_between_equal_names(settings: MirrorSourceSettings) -> 
     assert plan.ready == (CopyPartition(TopicPartition("orders", 0), "orders"),)
 
 
-def test_heartbeats_are_marked_and_not_transformed(settings: MirrorSourceSettings) -> None:
+def test_heartbeats_are_not_transformed(settings: MirrorSourceSettings) -> None:
     source = {"heartbeats": SourceTopic(1), "orders": SourceTopic(1)}
-    plan = copy_partitions(settings, source, {"source.heartbeats": 1, "source.orders": 1})
-    assert [partition.is_heartbeats for partition in plan.ready] == [True, False]
-    copying = CopySettings(transforms=Chain((Link(Filter()),)))
-    assert [change_of(copying, partition) is None for partition in plan.ready] == [True, False]
+    chain = Chain((Link(Filter()),))
+    filtering = replace(settings, copying=CopySettings(transforms=chain))
+    plan = copy_partitions(filtering, source, {"source.heartbeats": 1, "source.orders": 1})
+    assert [partition.transforms for partition in plan.ready] == [None, chain]
+    assert [partition.change is None for partition in plan.ready] == [True, False]

@@ -170,3 +170,75 @@ def test_a_module_that_fails_when_it_is_imported_is_refused(
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match="importing failing_filter raised RuntimeError: no licence"):
         chain(function("failing_filter:keep"))
+
+
+def router(regex: str, replacement: str) -> dict[str, str]:
+    return {**one("RegexRouter"), "transforms.a.regex": regex, "transforms.a.replacement": replacement}
+
+
+@pytest.mark.parametrize(
+    ("regex", "replacement", "topic", "name"),
+    [
+        (r"us\.(.*)", "$1", "us.orders", "orders"),
+        (r"us\.(.*)", "$1", "eu.orders", "eu.orders"),
+        (r"us\.(.*)", "$1", "xus.orders", "xus.orders"),
+        ("(.*)-(.*)", "$2_$1", "a-b-c", "c_a-b"),
+        # Java asks whether the whole matches, and then replaces what it finds first.
+        ("a|ab", "x", "ab", "xb"),
+        ("us.orders", "", "us.orders", ""),
+    ],
+)
+def test_a_router_names_topics_as_java_does(regex: str, replacement: str, topic: str, name: str) -> None:
+    found = chain(router(regex, replacement))
+    assert found is not None
+    assert found.route(topic) == name
+    assert found.of_topic(topic) is None
+    assert found.routes
+
+
+def test_behind_a_router_a_topic_has_its_new_name() -> None:
+    properties = {
+        **router(r"us\.(.*)", "$1"),
+        "transforms": "before,a,behind,old",
+        "transforms.before.type": "Filter",
+        "transforms.before.predicate": "old",
+        "transforms.behind.type": "DropHeaders",
+        "transforms.behind.headers": "h",
+        "transforms.behind.predicate": "new",
+        "transforms.old.type": "Filter",
+        "transforms.old.predicate": "old",
+        "predicates": "old,new",
+        "predicates.old.type": "TopicNameMatches",
+        "predicates.old.pattern": r"us\.orders",
+        "predicates.new.type": "TopicNameMatches",
+        "predicates.new.pattern": "orders",
+    }
+    found = chain(properties)
+    assert found is not None
+    changing = found.of_topic("us.orders")
+    assert changing is not None
+    assert [type(link.transform) for link in changing.links] == [Filter, DropHeaders]
+    assert found.route("us.orders") == "orders"
+
+
+@pytest.mark.parametrize(
+    ("properties", "key", "reason"),
+    [
+        (router("(", "x"), "transforms.a.regex", "not a usable Java regular expression"),
+        (router("a", "$1"), "transforms.a.replacement", "the pattern has no group 1"),
+        (
+            {
+                **router("a", "b"),
+                **PREDICATE,
+                "predicates.p.name": "h",
+                "transforms.a.predicate": "p",
+            },
+            "transforms.a.predicate",
+            "must be TopicNameMatches",
+        ),
+    ],
+)
+def test_wrong_routers(properties: dict[str, str], key: str, reason: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        chain(properties)
+    assert (caught.value.key, reason in caught.value.reason) == (key, True)

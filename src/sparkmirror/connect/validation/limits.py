@@ -13,7 +13,7 @@ from sparkmirror.connect.validation.values import Given
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter, DefaultsFrom
 from sparkmirror.policies.filters import DefaultGroupFilter, DefaultTopicFilter
-from sparkmirror.transforms.parsing import CHAINS, chain_of, function_keys, require_no_chain
+from sparkmirror.transforms.parsing import CHAINS, chain_of, function_keys, require_routers
 
 _REFUSED: Final[Mapping[str, str]] = {
     "offsets.storage.topic": "A connector's own topic is not supported; its offsets are in the worker's.",
@@ -70,14 +70,11 @@ def _chain_errors(
     if any(values[key].errors for key in CHAINS):
         return
     try:
-        if connector != SOURCE_CONNECTOR:
-            require_no_chain(given.properties)
-            return
         for key in function_keys(given.properties):
             problem = module_problem(given.properties[key], given.modules)
             if problem is not None:
                 raise given.properties.error(key, problem)
-        chain_of(given.properties)
+        (chain_of if connector == SOURCE_CONNECTOR else require_routers)(given.properties)
     except ConfigError as error:
         yield error.key, str(error)
 

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.agreement.equality import same_record_at
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan, change_of
+from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
@@ -356,7 +356,6 @@ class PreservedEnds:
             return True
         if batch.header.attributes & CONTROL:
             return False
-        is_changed = change_of(self.plan.settings, plan) is not None
-        return is_changed or same_record_at(
+        return plan.transforms is not None or same_record_at(
             offset, batch, copied, timestamps=not plan.target_stamps_append_time
         )

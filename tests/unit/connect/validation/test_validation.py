@@ -437,3 +437,10 @@ def test_wrong_transforms_are_refused_by_their_keys(config: Config, key: str, re
 def test_transforms_of_a_listed_module_are_accepted() -> None:
     assert errors({**TRANSFORM, "transforms.a.function": f"{PLUGIN}untouched"}) == {}
     assert errors({"transforms": "a", "transforms.a.type": "Filter"}) == {}
+    checkpoints: Config = {"connector.class": "MirrorCheckpoint", "transforms": "a"}
+    router: Config = {
+        "transforms.a.type": "RegexRouter",
+        "transforms.a.regex": ".*",
+        "transforms.a.replacement": "x",
+    }
+    assert errors({**checkpoints, **router}) == {}
