@@ -266,7 +266,7 @@ def test_a_mirror_that_starts_over_says_so_though_its_positions_have_no_leader_a
     log = pair[1].cluster.topics[positions].partitions[18]
     leader, log.leader = log.leader, 99
     keeps = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
-    with running(pair, replication_policy_class=keeps):
+    with running(pair, replication_policy_class=keeps, stateB_request_timeout_ms="3000") as it:
         await_value(
             lambda: "NOT_LEADER" in caplog.text or "LEADER_NOT" in caplog.text, WAIT_S, lambda: caplog.text
         )
@@ -275,4 +275,5 @@ def test_a_mirror_that_starts_over_says_so_though_its_positions_have_no_leader_a
         await_value(
             lambda: "starts over: no position of this mirror" in caplog.text, WAIT_S, lambda: caplog.text
         )
+        it.await_words({"orders": Word.CAUGHT_UP})
     assert "can't tell whether this mirror starts over" not in caplog.text
