@@ -57,6 +57,14 @@ def test_the_wheel_has_the_licences_of_what_it_contains(built: Path) -> None:
     assert licences == {"LICENSE", "NOTICE", f"{static}/htmx.LICENSE", f"{static}/uPlot.LICENSE"}
 
 
+def test_the_wheel_has_every_file_of_the_packages(built: Path) -> None:
+    listed = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "src"]
+    sources = subprocess.run(listed, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines()
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        files = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    assert files == {name.removeprefix("src/") for name in sources}
+
+
 def test_the_sdist_is_a_source_tree_without_how_it_is_run_elsewhere(built: Path) -> None:
     with tarfile.open(next(built.glob("*.tar.gz"))) as sdist:
         names = {name.split("/")[1] for name in sdist.getnames()}
