@@ -8,6 +8,7 @@ from typing import Final
 
 import pytest
 
+from release.artefacts import ROOT
 from sparkmirror.cli.exit_codes import exit_codes
 from sparkmirror.java.find_java import MODULES
 from tests.support.installations import Ended
@@ -88,6 +89,11 @@ def test_the_named_modules_are_enough_for_brokers_and_spark(jlink: str, tmp_path
     demo = ("demo", "--rate", "500", "--duration", "3", "--partitions", "2")
     found = sparkmirror(*demo, JAVA_HOME=str(runtime))
     assert found.code == 0, found
+
+
+def test_the_page_names_the_modules() -> None:
+    page = (ROOT / "docs" / "install.md").read_text(encoding="utf-8")
+    assert [name for name in MODULES if f"`{name}`" not in page] == []
 
 
 def _linked(jlink: str, folder: Path, *modules: str) -> Path:
