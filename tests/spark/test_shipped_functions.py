@@ -7,8 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from sparkmirror.config.plugin_points import find_function
 from sparkmirror.spark.session import Session
-from sparkmirror.transforms.function import find_function
 from tests.spark.standalone import standalone_cluster
 
 

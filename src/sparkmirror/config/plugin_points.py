@@ -8,6 +8,7 @@ import importlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
@@ -181,11 +182,15 @@ def _problem(kind: object, wanted: type) -> str | None:
     )
 
 
-def find_object(reference: str) -> object:
-    """What `package.module:name` stands for. Raises UnusablePluginError."""
+@cache
+def find_function(reference: str) -> Callable[..., Any]:
+    """Return the function `package.module:name`. Raises UnusablePluginError."""
     if not _REFERENCE.fullmatch(reference):
         raise UnusablePluginError("is not of the form package.module:name")
-    return _loaded(EntryPoint(reference, reference, ""))
+    found = _loaded(EntryPoint(reference, reference, ""))
+    if not callable(found):
+        raise UnusablePluginError(f"{reference} is of type {type(found).__name__}; it must be a function")
+    return found
 
 
 class _Filter:

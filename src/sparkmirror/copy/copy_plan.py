@@ -8,7 +8,7 @@ Pure.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules
 from sparkmirror.batches.compression import CODECS
@@ -19,7 +19,9 @@ from sparkmirror.policies.rate_limits import ALL, NO_LIMITS, RateLimits, Shares
 from sparkmirror.settings.source import DEFAULT_COPY_SETTINGS, CopySettings
 from sparkmirror.storage.progress import Driver
 from sparkmirror.transforms.chain import Chain
-from sparkmirror.transforms.partition_change import PartitionChange
+
+if TYPE_CHECKING:
+    from sparkmirror.transforms.partition_change import PartitionChange
 
 
 class FormerTarget(NamedTuple):
@@ -47,9 +49,13 @@ class CopyPartition:
         return TopicPartition(self.target_topic, self.source.partition)
 
     @property
-    def change(self) -> PartitionChange | None:
+    def change(self) -> "PartitionChange | None":
         """What transforms change of it; None if nothing."""
-        return None if self.transforms is None else PartitionChange(self.transforms, self.source)
+        if self.transforms is None:
+            return None
+        from sparkmirror.transforms.partition_change import PartitionChange  # noqa: PLC0415 - needs pyarrow
+
+        return PartitionChange(self.transforms, self.source)
 
 
 @dataclass(frozen=True, slots=True)

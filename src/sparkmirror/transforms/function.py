@@ -1,30 +1,17 @@
 """Calls a user's function of a record batch, as for `mapInArrow`, and checks what it returns. Pure."""
 
-from collections.abc import Callable
-from functools import cache
-from typing import Any
-
 import numpy as np
 import pyarrow as pa
 
 from sparkmirror.batches.arrow import SCHEMA
 from sparkmirror.config.plugin_guard import FAILURES, described
-from sparkmirror.config.plugin_points import UnusablePluginError, find_object
+from sparkmirror.config.plugin_points import UnusablePluginError, find_function
 
 _ROUTED = ("topic", "partition")
 
 
 class FunctionFailedError(Exception):
     """The function has raised, or returned something else than these records; the message says what."""
-
-
-@cache
-def find_function(reference: str) -> Callable[[pa.RecordBatch], Any]:
-    """The function `package.module:name`. Raises UnusablePluginError."""
-    found = find_object(reference)
-    if not callable(found):
-        raise UnusablePluginError(f"{reference} is of type {type(found).__name__}; it must be a function")
-    return found
 
 
 def call(reference: str, records: pa.RecordBatch) -> pa.RecordBatch:

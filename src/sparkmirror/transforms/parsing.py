@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Option, Type
-from sparkmirror.config.plugin_points import UnusablePluginError
+from sparkmirror.config.plugin_points import UnusablePluginError, find_function
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.policies.java_regex import compile_names
@@ -22,7 +22,6 @@ from sparkmirror.transforms.chain import (
     TopicNameMatches,
     Transform,
 )
-from sparkmirror.transforms.function import find_function
 from sparkmirror.transforms.others import refusal_of
 
 FUNCTION: Final = "sparkmirror.transforms.Function"
