@@ -3,7 +3,7 @@
 from typing import Final
 
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter
+from sparkmirror.policies.config_filter import DefaultConfigPropertyFilter, EachConfigAlone
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import DefaultReplicationPolicy
 from sparkmirror.settings.source import MirrorSourceSettings
@@ -12,7 +12,7 @@ SETTINGS: Final = MirrorSourceSettings(
     flow=Flow(Alias("source"), Alias("target")),
     policy=DefaultReplicationPolicy(),
     topic_filter=DefaultTopicFilter(),
-    config_filter=DefaultConfigPropertyFilter(),
+    config_filter=EachConfigAlone(DefaultConfigPropertyFilter()),
     replication_factor=2,
     tasks_max=1,
     heartbeats_replication=True,

@@ -37,6 +37,7 @@ from sparkmirror.settings.checkpoint import (
     is_followed,
     named_groups,
     news_of,
+    selected_groups,
 )
 from sparkmirror.settings.configured import ConfiguredCheckpoint, FlowWorker
 from sparkmirror.settings.internal_topics import checkpoints_topic
@@ -50,6 +51,7 @@ _FIRST_EMISSION_S = 5.0
 _READ_TIMEOUT_S = 60.0
 _NEVER_S = float("inf")
 _REMEDIES: Final = {
+    TroubleWord.BLOCKED: "correct the plug-in",
     TroubleWord.NOT_READ: "or leave the group out (groups.exclude)",
     TroubleWord.NOT_COMMITTED: "or leave the group out (groups.exclude)",
 }
@@ -184,7 +186,7 @@ class CheckpointConnector:
         assert self._source is not None
         settings = self._settings
         listed = _listed_on(self._source, self._unlisted_on_source)
-        wanted = [group for group in sorted(listed) if settings.group_filter.should_replicate(group)]
+        wanted, failed = selected_groups(settings, sorted(listed))
         consumers = [group for group in wanted if listed[group].commits_offsets]
         # Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
         unlisted = [group for group in self._groups if group not in listed]
@@ -209,6 +211,7 @@ class CheckpointConnector:
         for group in sorted(set(wanted) - set(consumers)):
             self._log_problem(group, f"is a {listed[group].word} group: left alone", logging.INFO)
         self._tell(TroubleWord.NOT_READ, unreadable)
+        self._tell(TroubleWord.BLOCKED, failed)
         self._groups, self._are_groups_known = groups, True
         self._lookups.keep_only(groups)
         self._log_rest()
@@ -353,7 +356,7 @@ class CheckpointConnector:
         self.meter.refused(len(errors))
         self._log_rest()
 
-    def _tell(self, word: TroubleWord, errors: Mapping[GroupId, KafkaError]) -> None:
+    def _tell(self, word: TroubleWord, errors: Mapping[GroupId, SparkmirrorError]) -> None:
         """Tell errors that last: one that may pass is a trouble when it occurs twice in a row."""
         before, self._erring[word] = self._erring.get(word, frozenset()), frozenset(errors)
         self.troubles.tell(

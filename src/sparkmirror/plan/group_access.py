@@ -16,7 +16,7 @@ from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.groups.consumer_groups import Groups
 from sparkmirror.plan.access_findings import missing_right
 from sparkmirror.plan.flow_survey import FlowSurvey
-from sparkmirror.settings.checkpoint import named_groups
+from sparkmirror.settings.checkpoint import named_groups, selected_groups
 from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredSource
 
 LAG_GROUP: Final = "group of others"
@@ -75,8 +75,8 @@ def _wanted(
 
 def _followed(checkpoint: ConfiguredCheckpoint) -> Sequence[GroupId]:
     """Return the groups that the filter selects, including named ones that no cluster lists."""
-    selects = checkpoint.settings.group_filter.should_replicate
     with closing(Groups(checkpoint.source_admin)) as groups:
         listed = groups.listed()
-    found = {group for group, each in listed.items() if each.commits_offsets and selects(group)}
-    return sorted(found | named_groups(checkpoint.settings))[:_ASKED_MAX]
+    committing = [group for group, each in listed.items() if each.commits_offsets]
+    found = selected_groups(checkpoint.settings, committing).groups
+    return sorted({*found, *named_groups(checkpoint.settings)})[:_ASKED_MAX]

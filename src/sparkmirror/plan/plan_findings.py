@@ -23,7 +23,12 @@ from sparkmirror.plan.renamed_targets import renamed_text
 from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster, shared_topic, shared_topics
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause
-from sparkmirror.setup.config_troubles import refused_configs, remedy_of_refused, unknown_configs
+from sparkmirror.setup.config_troubles import (
+    failed_configs,
+    refused_configs,
+    remedy_of_refused,
+    unknown_configs,
+)
 from sparkmirror.setup.refused_configs import created_without
 from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import throttled_creation
@@ -330,7 +335,8 @@ def _refused_configs(survey: FlowSurvey) -> Iterator[Finding]:
     target = survey.target.alias
     for name, text in created_without(survey.created_without):
         yield Finding(REFUSED_CONFIG, Severity.WARNS, name, text, remedy_of_refused(target, name))
-    for it in refused_configs(target, survey.unaltered):
+    failed = failed_configs(survey.settings.config_filter.failed)
+    for it in (*refused_configs(target, survey.unaltered), *failed):
         yield Finding(REFUSED_CONFIG, Severity.WARNS, it.what, it.reason, it.remedy)
 
 

@@ -1,10 +1,11 @@
 """Selects topic configs to replicate, at creation and in the periodic sync (KIP-382, KIP-894)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final, Protocol
 
+from sparkmirror.domain.errors import PluginError
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, ConfigEntry, ConfigSource
 from sparkmirror.policies.java_regex import compile_names
 
@@ -64,6 +65,27 @@ class DefaultConfigPropertyFilter:
 
     def should_replicate_source_default(self, name: str) -> bool:  # noqa: ARG002 - the filter's contract
         return self._defaults_from is DefaultsFrom.SOURCE
+
+
+class EachConfigAlone:
+    """Leaves out a config at which a plug-in fails, and no other; `failed` has the reasons by name."""
+
+    def __init__(self, plugin: ConfigPropertyFilter) -> None:
+        self._plugin = plugin
+        self.failed: dict[str, PluginError] = {}
+
+    def should_replicate_config_property(self, name: str) -> bool:
+        return self._ask(self._plugin.should_replicate_config_property, name)
+
+    def should_replicate_source_default(self, name: str) -> bool:
+        return self._ask(self._plugin.should_replicate_source_default, name)
+
+    def _ask(self, method: Callable[[str], bool], name: str) -> bool:
+        try:
+            return method(name)
+        except PluginError as error:
+            self.failed[name] = error
+            return False
 
 
 @dataclass(frozen=True, slots=True)

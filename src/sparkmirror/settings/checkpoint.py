@@ -1,9 +1,10 @@
 """Settings of MirrorCheckpointConnector, and the rules by which it emits checkpoints of a group."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
+from sparkmirror.domain.errors import PluginError
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
 from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
@@ -50,8 +51,34 @@ def came_back(settings: MirrorCheckpointSettings, topic: str) -> bool:
 
 
 def is_followed(settings: MirrorCheckpointSettings, topic: str) -> bool:
-    """Whether a topic's groups get checkpoints; a topic that came back was selected by the opposite flow."""
-    return settings.topic_filter.should_replicate(topic) or came_back(settings, topic)
+    """Whether a topic's groups get checkpoints; a topic that came back was selected by the opposite flow.
+
+    One at which a plug-in fails gets none: the source connector says why it is not mirrored.
+    """
+    try:
+        is_selected = settings.topic_filter.should_replicate(topic) or came_back(settings, topic)
+        return is_selected and bool(counterpart(settings, TopicPartition(topic, 0)).topic)
+    except PluginError:
+        return False
+
+
+class SelectedGroups(NamedTuple):
+    """The groups that the filter selects, and those at which a plug-in fails."""
+
+    groups: list[GroupId]
+    failed: Mapping[GroupId, PluginError]
+
+
+def selected_groups(settings: MirrorCheckpointSettings, groups: Iterable[GroupId]) -> SelectedGroups:
+    """Ask the filter about each group: a failure spoils its group only."""
+    found = SelectedGroups([], failed := {})
+    for group in groups:
+        try:
+            if settings.group_filter.should_replicate(group):
+                found.groups.append(group)
+        except PluginError as error:
+            failed[group] = error
+    return found
 
 
 def counterpart(settings: MirrorCheckpointSettings, partition: TopicPartition) -> TopicPartition:

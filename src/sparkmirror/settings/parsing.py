@@ -36,6 +36,7 @@ from sparkmirror.domain.incidents import OnLoop, Reactions
 from sparkmirror.domain.option_fields import filled
 from sparkmirror.domain.preserving import Preserving
 from sparkmirror.files import NamedFile
+from sparkmirror.policies.config_filter import EachConfigAlone
 from sparkmirror.policies.java_regex import compile_names
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.policies.replication import EmptyAliases, ReplicationPolicy, RoutedPolicy
@@ -62,7 +63,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         flow=flow,
         policy=policy,
         topic_filter=TOPIC_FILTER.make(connector),
-        config_filter=CONFIG_PROPERTY_FILTER.make(connector),
+        config_filter=EachConfigAlone(CONFIG_PROPERTY_FILTER.make(connector)),
         refresh_topics_interval_s=_interval_s(connector, values, "refresh.topics"),
         sync_topic_configs_interval_s=_interval_s(connector, values, "sync.topic.configs"),
         sync_topic_acls_interval_s=_interval_s(connector, values, "sync.topic.acls"),

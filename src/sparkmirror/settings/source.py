@@ -14,7 +14,7 @@ from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.domain.preserving import DEFAULT_PRESERVING, Preserving
 from sparkmirror.files import NamedFile
-from sparkmirror.policies.config_filter import ConfigPropertyFilter
+from sparkmirror.policies.config_filter import EachConfigAlone
 from sparkmirror.policies.filters import TopicFilter
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
@@ -56,7 +56,7 @@ class MirrorSourceSettings:
     flow: Flow
     policy: ReplicationPolicy
     topic_filter: TopicFilter
-    config_filter: ConfigPropertyFilter
+    config_filter: EachConfigAlone
     replication_factor: Annotated[int, FromOption("replication.factor")]
     tasks_max: Annotated[int, FromOption("tasks.max")]
     heartbeats_replication: Annotated[bool, FromOption("heartbeats.replication.enabled")]

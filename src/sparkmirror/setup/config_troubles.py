@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.errors import KafkaError, PluginError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
@@ -21,6 +21,12 @@ def refused_configs(target: Alias, refused: RefusedConfigs) -> Iterator[Trouble]
     for name, topics in _by_config(refused).items():
         reason = f"{some_of(topics)} can't follow the source in {name}: {refused[topics[0]][name]}"
         yield _differs(name, reason, remedy_of_refused(target, name))
+
+
+def failed_configs(failed: Mapping[str, PluginError]) -> Iterator[Trouble]:
+    """`failed` has the configs at which the filter fails."""
+    for name, error in sorted(failed.items()):
+        yield _differs(name, str(error), "correct the plug-in: no topic follows the source in this config")
 
 
 def remedy_of_refused(target: Alias, name: str) -> str:

@@ -13,6 +13,7 @@ from sparkmirror.domain.troubles import Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Selected, Selection
+from sparkmirror.setup.config_troubles import failed_configs
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.refused_configs import TopicCreations, created_without
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
@@ -135,7 +136,8 @@ class TopicSync:
         self._tell_made("created", {topic: count for topic, count in made.items() if topic in created})
         self._tell_made("grew", {topic: count for topic, count in made.items() if topic in grown})
         self._held.log(() if plan.held is None else (f"no topic is deleted on the target: {plan.held}",))
-        self.troubles = [*self._not_begun(), *refused(self._settings.flow, plan, results)]
+        failed = failed_configs(self._settings.config_filter.failed)
+        self.troubles = [*self._not_begun(), *refused(self._settings.flow, plan, results), *failed]
         self.is_without_configs = bool(without)
         self._without.log(text for _, text in created_without(without))
         self._notes.log(sorted(map(str, plan.notes)))

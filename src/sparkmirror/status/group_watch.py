@@ -16,7 +16,7 @@ from sparkmirror.metrics.looks import GroupsLook
 from sparkmirror.offsets.checkpoints import CheckpointBook
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
-from sparkmirror.settings.checkpoint import is_followed
+from sparkmirror.settings.checkpoint import is_followed, selected_groups
 from sparkmirror.settings.configured import ConfiguredCheckpoint
 from sparkmirror.storage.checkpoint_topic import CheckpointsReader
 
@@ -84,11 +84,9 @@ class GroupWatch:
         Brokers list the groups that they coordinate: one that nobody lists may have no coordinator now.
         """
         settings, listed = self._connector.settings, self._source.listing().groups
-        wanted = [
-            group
-            for group, of in listed.items()
-            if of.commits_offsets and settings.group_filter.should_replicate(group)
-        ]
+        wanted = selected_groups(
+            settings, [group for group, of in listed.items() if of.commits_offsets]
+        ).groups
         unlisted = [group for group in self._known if group not in listed]
         return {
             group: offsets
