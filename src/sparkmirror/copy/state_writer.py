@@ -20,7 +20,7 @@ from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
 from sparkmirror.copy.partition_events import FetchFailed
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import AuthorizationError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.troubles import Lasting
 from sparkmirror.kafka.data.topic_log import TopicWriter
@@ -28,6 +28,7 @@ from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
 from sparkmirror.offsets.wire_records import OffsetSync
+from sparkmirror.periodic.denials import DENIED_AGAIN
 from sparkmirror.storage.offset_sync_topic import RunSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, TaskLoad, TaskProgress
@@ -103,7 +104,8 @@ class _Recorder:
             self._error = error
             self._failing.failures += 1
             if self._timeout_s is not None:
-                self._paused_until = now + _DISPENSABLE.delay_s(self._failing.failures, random.random())
+                pause = DENIED_AGAIN if isinstance(error, AuthorizationError) else _DISPENSABLE
+                self._paused_until = now + pause.delay_s(self._failing.failures, random.random())
             return False
         if self._failing is not None:
             _log.info("%s are written again", self._what)
