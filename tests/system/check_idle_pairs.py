@@ -24,6 +24,7 @@ from tests.support.mirror import REPLICATION, running_mirror
 PERIODS: Final = int(os.environ.get("PERIODS", "2"))
 PERIOD_S: Final = int(os.environ.get("PERIOD_S", "20"))
 SETTLED_S: Final = 20
+TIMEOUT_S: Final = 600 + PERIODS * PERIOD_S
 IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 EVERYTHING: Final = {"topics": ".*", "topics.exclude": "foo.*"}
 HEAP_MB: Final = 128
@@ -66,6 +67,7 @@ QUICK: Final = {
 SOME: Final = ("underscore", "own names of state")
 
 
+@pytest.mark.timeout(TIMEOUT_S)
 @pytest.mark.parametrize(
     "names", [pytest.param(SOME, id="some"), pytest.param(tuple(COMBINATIONS), id="all")]
 )
@@ -117,6 +119,7 @@ def both_ways(one: str, two: str, settings: Mapping[str, str]) -> dict[str, str]
     return found
 
 
+@pytest.mark.timeout(TIMEOUT_S)
 def test_files_with_aliases_the_other_way_round_do_not_multiply(tmp_path: Path) -> None:
     with cluster_pair_of(1, {}, tmp_path / "clusters") as pair:
         a, b = pair

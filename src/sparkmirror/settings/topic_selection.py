@@ -9,6 +9,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from sparkmirror.domain.errors import PluginError
 from sparkmirror.domain.explanation import Verdict
+from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.quantities import some_of
 from sparkmirror.domain.state_topics import is_state_topic
 from sparkmirror.policies.replication import ReplicationPolicy, is_cycle, trail
 from sparkmirror.settings.source import MirrorSourceSettings
@@ -75,10 +77,14 @@ class Blocked(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """The topics of a source that are mirrored, and those that are selected but can't be, by name."""
+    """The topics of a source that are mirrored, and those that are selected but can't be, by name.
+
+    `own_copies` would be, but have the names of copies from this very source.
+    """
 
     pairs: Pairs = ()
     blocked: Mapping[str, Blocked] = field(default_factory=dict)
+    own_copies: Sequence[str] = ()
 
     @property
     def topics(self) -> frozenset[str]:
@@ -111,7 +117,7 @@ class Selection:
         """`begun` returns which of some topics have positions; it is asked of those with one remote name."""
         self._settings = settings
         self._begun = begun or (lambda _: ())
-        self._known: dict[str, str | Blocked | None] = {}
+        self._known: dict[str, str | Blocked | Verdict] = {}
         self._first: dict[tuple[str, ...], str | None] = {}
 
     def select(self, source: Iterable[str]) -> Selected:
@@ -123,13 +129,16 @@ class Selection:
         named = {topic: remote for topic, remote in self._known.items() if isinstance(remote, str)}
         blocked = {topic: why for topic, why in self._known.items() if isinstance(why, Blocked)}
         blocked |= self._merged(named)
-        return Selected([pair for pair in named.items() if pair[0] not in blocked], blocked)
+        returned = _own_copy(self._settings.flow.source)
+        own = [topic for topic, refused in self._known.items() if refused == returned]
+        return Selected([pair for pair in named.items() if pair[0] not in blocked], blocked, own)
 
-    def _judged(self, topic: str) -> str | Blocked | None:
-        """Return the remote name; None where a rule leaves the topic out. A plug-in may fail for one name."""
+    def _judged(self, topic: str) -> str | Blocked | Verdict:
+        """Return the remote name, or the rule that leaves the topic out. A plug-in may fail for one name."""
         try:
-            if not should_replicate(self._settings, topic):
-                return None
+            refused = refusal(self._settings, topic)
+            if refused is not None:
+                return refused
             remote = remote_topic(self._settings, topic)
         except PluginError as error:
             return Blocked(
@@ -209,12 +218,21 @@ def _cycle(settings: MirrorSourceSettings, topic: str) -> Verdict:
     if is_cycle(settings.policy, topic, target):
         return Verdict("cycle", passes=False, why=f"by its name it came from {target}, the target")
     if _came_from(settings.policy, topic, source):
-        why = (
-            f"it has the name of a copy from {source}, on {source} itself: another mirror uses the alias "
-            f"{source} for a different cluster, or copies records back to where they came from"
-        )
-        return Verdict("cycle", passes=False, why=why)
+        return _own_copy(source)
     return Verdict("cycle", passes=True, why=f"by its name it did not come from {target}")
+
+
+def _own_copy(source: Alias) -> Verdict:
+    why = (
+        f"it has the name of a copy from {source}, on {source} itself: another mirror uses the alias "
+        f"{source} for a different cluster, or copies records back to where they came from"
+    )
+    return Verdict("cycle", passes=False, why=why)
+
+
+def own_copies_text(topics: Sequence[str], source: Alias) -> str:
+    """Say in one line why topics with the names of copies from their own cluster are left out."""
+    return f"{some_of(topics)} on {source}: not mirrored: {_own_copy(source).why}"
 
 
 def _came_from(policy: ReplicationPolicy, topic: str, alias: str) -> bool:

@@ -12,7 +12,7 @@ from sparkmirror.domain.topics import NO_TOPICS, TopicListing
 from sparkmirror.domain.troubles import Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
 from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
-from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Selected, Selection
+from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Selected, Selection, own_copies_text
 from sparkmirror.setup.config_troubles import failed_configs
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.refused_configs import TopicCreations, created_without
@@ -100,6 +100,7 @@ class TopicSync:
         self._awaiting_since: float | None = None
         self._without = LogOnce(log)
         self._held = LogOnce(log)
+        self._own_copies = LogOnce(log)
         self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "similar problems of %d more topics")
         self.is_without_configs = False
         """Whether a topic of the last plan was created without configs that the target refuses."""
@@ -141,6 +142,8 @@ class TopicSync:
         self.is_without_configs = bool(without)
         self._without.log(text for _, text in created_without(without))
         self._notes.log(sorted(map(str, plan.notes)))
+        own = () if self._planned is None else self._planned[1].selected.own_copies
+        self._own_copies.log([own_copies_text(own, self._settings.flow.source)] if own else ())
         self._applied = plan
         if made:
             self._made |= made

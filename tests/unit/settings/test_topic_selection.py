@@ -229,6 +229,16 @@ def merging(settings: MirrorSourceSettings) -> MirrorSourceSettings:
     return replace(settings, policy=Merging(), topic_filter=ALL_TOPICS)
 
 
+def test_names_of_copies_from_the_source_itself_are_told(settings: MirrorSourceSettings) -> None:
+    """As a second file has them that uses the aliases the other way round."""
+    every = replace(settings, topic_filter=ALL_TOPICS)
+    selected = Selection(every).select(["orders", "source.orders", "eu.source.orders", "target.orders"])
+    assert [topic for topic, _ in selected.pairs] == ["orders"]
+    assert list(selected.own_copies) == ["eu.source.orders", "source.orders"]
+    none = replace(settings, topic_filter=NO_TOPICS)
+    assert Selection(none).select(["source.orders"]).own_copies == [], "which the filter leaves out"
+
+
 def test_a_plug_in_or_a_bad_name_spoils_its_topic_only(settings: MirrorSourceSettings) -> None:
     selected = Selection(merging(settings)).select(["solo", "broken", "odd", "void", "dot", "x" * 243])
     assert selected.pairs == [("solo", "source.solo")]

@@ -116,6 +116,17 @@ def test_partitions_that_can_t_be_created_are_a_trouble_until_they_can(
     assert not sync.troubles
 
 
+def test_copies_of_the_source_on_the_source_are_named_once(
+    sync: TopicSync, sides: Admins, caplog: pytest.LogCaptureFixture
+) -> None:
+    sides.source.topics = listing(orders=3, source__orders=3)
+    for _ in range(2):
+        sync.apply(sync.plan().plan)
+        sides.source.topics = listing(orders=3, source__orders=3, more=1)
+    told = [text for text in caplog.messages if "has the name of a copy from source" in text]
+    assert [text.partition(":")[0] for text in told] == ["source.orders on source"]
+
+
 def test_configs_are_asked_for_only_of_what_is_new(sync: TopicSync, sides: Admins) -> None:
     sides.source.topics = listing(orders=3, new=1)
     sync.apply(sync.plan().plan)
