@@ -38,27 +38,31 @@ RUN apt-get update \
  && groupadd --gid 10001 sparkmirror \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin sparkmirror
 
-# --- Python packages in the versions of requirements.lock ----------------------------------------------------
+# --- The names of pyproject.toml and the versions of requirements.lock: other changes of these fetch nothing ------
+FROM runtime AS names
+ARG EXTRAS=spark,top
+WORKDIR /build
+COPY pyproject.toml requirements.lock ./
+RUN sed -e '/^ *--hash/d' -e 's/ *\\$//' requirements.lock > constraints.txt \
+ && printf '%s\n' 'import sys, tomllib' \
+      'project = tomllib.load(open("pyproject.toml", "rb"))["project"]' \
+      'extras = [project["optional-dependencies"].get(name, []) for name in sys.argv[1].split(",")]' \
+      'print("\n".join([*project["dependencies"], *sum(extras, [])]))' > names.py \
+ && python3 names.py "${EXTRAS}" > names.txt
+
+# --- Python packages -----------------------------------------------------------------------------------------
 FROM runtime AS packages
 RUN apt-get update \
  && apt-get install -y --no-install-recommends python3-venv \
  && rm -rf /var/lib/apt/lists/* \
  && python3 -m venv /build/pip \
  && python3 -m venv --without-pip /opt/sparkmirror
-ARG EXTRAS=spark,top
 # An index other than PyPI, and optionally the certificate that signs it: --secret id=ca,src=FILE
 ARG PIP_INDEX_URL
 WORKDIR /build
-COPY pyproject.toml requirements.lock ./
-# The names of pyproject.toml, the versions of the lock.
+COPY --from=names /build/names.txt /build/constraints.txt ./
 RUN --mount=type=secret,id=ca,target=/run/ca.pem \
     if [ -s /run/ca.pem ]; then export PIP_CERT=/run/ca.pem; fi \
- && sed -e '/^ *--hash/d' -e 's/ *\\$//' requirements.lock > constraints.txt \
- && printf '%s\n' 'import sys, tomllib' \
-      'project = tomllib.load(open("pyproject.toml", "rb"))["project"]' \
-      'extras = [project["optional-dependencies"].get(name, []) for name in sys.argv[1].split(",")]' \
-      'print("\n".join([*project["dependencies"], *sum(extras, [])]))' > names.py \
- && python3 names.py "${EXTRAS}" > names.txt \
  && pip/bin/pip --python /opt/sparkmirror/bin/python install --no-cache-dir --no-compile \
       --requirement names.txt --constraint constraints.txt
 # Spark's parts that no local, standalone, YARN or Kubernetes master needs for a mirror's jobs.

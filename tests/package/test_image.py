@@ -91,7 +91,7 @@ def test_a_script_of_kafkas_mirrors_is_verified_and_ends_in_order(
         assert "KAFKA_HEAP_OPTS: -Xmx256m has no effect here" in container.text()
         page = asked(f"http://{HOST}:{metrics.number}/metrics")
         for partition in (0, 1):
-            labels = f'topic="{copied}",partition="{partition}"'
+            labels = f'partition="{partition}",topic="{copied}"'
             assert re.search(rf"^shop_mirrored_records_total{{{labels}}} 500", page, re.MULTILINE), page
         assert f'"{topic}-a->{topic}-b"' in asked(f"http://{HOST}:{port}/mirror")
         verified = container.run("sparkmirror", "verify", "/home/mm2.properties")

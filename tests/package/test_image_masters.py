@@ -99,8 +99,6 @@ def test_a_standalone_cluster_with_encryption(
     with image.started(tmp_path, "run", FILE, "--log-file", SPARK_LOG, options=options) as mirror:
         await_copied(mirror, target_cluster, f"{topic}-a.{topic}", 200)
         assert "executors get their Python packages from /tmp/sparkmirror-10001/" in mirror.text()
-        verified = mirror.run("sparkmirror", "verify", FILE, "--master", "local[2]")
-        assert verified.returncode == 0, verified
         logs = mirror.run("cat", SPARK_LOG).stdout
         work = containers[1].run("bash", "-c", "cat /tmp/work/*/*/stderr").stdout
         assert "Started" in work or "INFO" in work or "WARN" in work, "the executors' logs"

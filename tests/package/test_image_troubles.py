@@ -71,7 +71,7 @@ def test_the_reason_of_a_jvm_that_does_not_start_is_in_the_containers_log(
     given = [mounted(file, FILE), *variables({"SPARKMIRROR_HTTP": f"{HOST}:{port}"})]
     ended = image.run("run", FILE, options=given)
     assert ended.returncode == 3, ended.stderr
-    assert "Spark did not start: its JVM ended: Invalid initial heap size: -Xms1x" in last_line(ended)
+    assert "Spark did not start: its JVM ended: Invalid initial heap size: -Xms1x" in ended.stderr
 
 
 def test_no_folder_that_can_be_written(image: Engine, options: list[str]) -> None:
