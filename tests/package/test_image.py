@@ -76,6 +76,7 @@ def test_a_script_of_kafkas_mirrors_is_verified_and_ends_in_order(
             {
                 "SPARKMIRROR_HTTP": f"{HOST}:{port}",
                 "KAFKA_HEAP_OPTS": "-Xmx256m",
+                "JAVA_TOOL_OPTIONS": "-Xlog:cds:file=/tmp/cds-%p.log",
                 "KAFKA_OPTS": f"-javaagent:{EXPORTER}={HOST}:{metrics.number}:{RULES}",
             }
         ),
@@ -94,6 +95,9 @@ def test_a_script_of_kafkas_mirrors_is_verified_and_ends_in_order(
             labels = f'partition="{partition}",topic="{copied}"'
             assert re.search(rf"^shop_mirrored_records_total{{{labels}}} 500", page, re.MULTILINE), page
         assert f'"{topic}-a->{topic}-b"' in asked(f"http://{HOST}:{port}/mirror")
+        classes = container.run("bash", "-c", "cat /tmp/cds-*.log").stdout
+        assert "Mapped dynamic region" in classes, "from the archive"
+        assert "mismatch" not in classes
         verified = container.run("sparkmirror", "verify", "/home/mm2.properties")
         assert verified.returncode == 0, verified
         assert container.stop() == 0, container.text()

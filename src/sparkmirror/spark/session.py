@@ -40,6 +40,7 @@ _GATEWAY_EXITED: Final = "JAVA_GATEWAY_EXITED"
 """PySpark's condition for a JVM that ended before it could be asked anything."""
 
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
+_DRIVER_CLASS_PATH = "spark.driver.extraClassPath"
 _JVM_OPTIONS = "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
 
 _SESSION_DEFAULTS: Final = {
@@ -229,7 +230,7 @@ def _in_the_hosts_jvm(gateway: object, given: Mapping[str, str]) -> Session:
 
 def _in_a_jvm_of_its_own(given: Mapping[str, str], log_file: Path) -> Session:
     options = " ".join([_JVM_OPTIONS, *map(shlex.quote, _classes().options)])
-    conf, python = _conf(given, {_DRIVER_OPTIONS: options})
+    conf, python = _conf(given, {_DRIVER_OPTIONS: options, _DRIVER_CLASS_PATH: spark_class_path()})
     jvm = OwnJvm(conf, log_file)
     try:
         _, spark = new_context(jvm.gateway, conf, python)
@@ -280,8 +281,20 @@ def _reason(error: Exception, master: str, said: str) -> str:
 
 
 def _classes() -> ClassArchive:
-    home = Path(pyspark.__file__).parent
-    return ClassArchive.of(f"pyspark-{pyspark.__version__}", home / "jars")
+    return ClassArchive.of(f"spark-{pyspark.__version__}", _jars())
+
+
+def _jars() -> Path:
+    return Path(os.environ.get("SPARK_HOME") or Path(pyspark.__file__).parent) / "jars"
+
+
+def spark_class_path() -> str:
+    """Spark's jars in an order of their own.
+
+    Spark names `jars/*`, which Java puts into the order of the file system. That of another machine, on which
+    an image runs, is another one, and the archive of classes only fits the order in which it was made.
+    """
+    return os.pathsep.join(map(str, sorted(_jars().glob("*.jar"))))
 
 
 def _unchanged(batches: Iterator[RecordBatch]) -> Iterator[RecordBatch]:
