@@ -2,11 +2,14 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 
+from sparkmirror.cli.main import main
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
@@ -44,10 +47,9 @@ def transforming(bench: Bench, topic: str, *links: Link, tolerates: bool = False
 def compared(bench: Bench, plan: TaskPlan) -> Comparison:
     """Compare as `sparkmirror verify` does."""
     (partition,) = plan.partitions
-    change = partition.change
-    assert change is not None
+    assert partition.transforms is not None
     target = ConsumerSettings(plan.producer.connection)
-    sides = Sides(plan.flow, plan.consumer, target, changes={partition.source: change})
+    sides = Sides(plan.flow, plan.consumer, target, transforms={partition.source: partition.transforms})
     position = stored(bench, partition.source.topic)
     mirrored = MirroredPartition(partition, position)
     return sum(map(verify_range, plan_ranges(sides, [mirrored], range_offsets=60)), Comparison())
@@ -110,3 +112,49 @@ def test_a_tolerated_record_is_left_out_with_a_dead_letter(bench: Bench, watch: 
         assert letter["last"] == first
         assert letter["error"].endswith("marked raised ValueError: a bad value")
     assert compared(bench, plan) == Comparison(equal=50)
+
+
+def test_a_trial_shows_records_before_and_after_and_writes_nothing(
+    bench: Bench, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = "contract.tried"
+    bench.create(topic)
+    append(bench.source, topic, [*numbered(2), (b"k", None), (b"k", b"bad"), (b"\x1b", b"last")])
+    function = {
+        "type": "sparkmirror.transforms.Function",
+        "function": f"{__name__}:marked",
+        "predicate": "gone",
+        "negate": "true",
+    }
+    keys = {f"near->far.transforms.mark.{name}": text for name, text in function.items()}
+    file = tmp_path / "mm2.properties"
+    lines = {
+        "clusters": "near, far",
+        "near.bootstrap.servers": bench.source.bootstrap_servers,
+        "far.bootstrap.servers": bench.target.bootstrap_servers,
+        "near->far.enabled": "true",
+        "near->far.predicates": "gone",
+        "near->far.predicates.gone.type": "RecordIsTombstone",
+        "near->far.transforms": "gone, mark",
+        "near->far.transforms.gone.type": "Filter",
+        "near->far.transforms.gone.predicate": "gone",
+        **keys,
+    }
+    file.write_text("".join(f"{key} = {text}\n" for key, text in lines.items()))
+    assert main(["transform", "try", str(file), "--topic", topic, "--limit", "4"]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == f"near->far  {topic} as near.{topic}"
+    assert [line.strip() for line in said[2::2]] == [
+        "→ value value-1!",
+        "left out",
+        f"✗ {__name__}:marked raised ValueError: a bad value",
+        "→ value last!",
+    ]
+    assert said[1].startswith(f"  {topic}-0 offset 1: key key-1, value value-1, timestamp ")
+    assert "key \\x1b, value last" in said[7]
+    assert bench.copied(topic) == []
+    file.write_text(file.read_text().replace("gone, mark", ""))
+    assert main(["transform", "try", str(file), "--topic", topic, "--limit", "1"]) == 0
+    assert "no transform may change its records" in capsys.readouterr().out
+    assert main(["transform", "try", str(file), "--topic", "contract.no-such"]) == 0
+    assert "it has no records" in capsys.readouterr().out

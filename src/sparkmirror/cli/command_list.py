@@ -50,6 +50,7 @@ GROUPS: Final = {
     "set up and try out": {
         "demo": Command("demo.command", "two real clusters, live mirroring, proof: a minute"),
         "clusters": Command("clusters", "local Kafka clusters for trying things out"),
+        "transform": Command("transform", "what a mirror's transforms make of live records"),
         "convert": Command("convert", "connector JSON or a Strimzi resource to mm2.properties"),
         "prepare": Command("prepare", "halve the time of later starts"),
         "archive": Command("archive", "Python packages for the executors of a Spark cluster"),

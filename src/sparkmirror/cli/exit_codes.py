@@ -107,6 +107,11 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
         1: "failed; status: a broker is down",
         2: "wrong usage, or no Java",
     },
+    "transform": {
+        0: "shown",
+        1: "a transform fails with a record",
+        2: "wrong usage, an unusable file, or a cluster can't be read",
+    },
     "convert": {
         0: "everything is converted",
         1: "something was left out",

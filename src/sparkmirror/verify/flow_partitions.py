@@ -118,8 +118,7 @@ def _sides(flow: Flow, connector: ConfiguredSource, ready: Sequence[CopyPartitio
         others=_others(connector),
         provenance=ProvenanceHeader(*flow) if copying.provenance_header else None,
         decompressed_bytes_max=copying.decompressed_bytes_max,
-        changes={each.source: change for each in ready if (change := each.change) is not None},
-        modules=frozenset() if copying.transforms is None else copying.transforms.modules,
+        transforms={each.source: each.transforms for each in ready if each.transforms is not None},
     )
 
 

@@ -11,6 +11,7 @@ from sparkmirror.batches.reencoding import Change
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.transforms.chain import Chain
 from sparkmirror.verify.partition_log import Mirrored, PartitionLog, open_log
 from sparkmirror.verify.record_comparison import Log, compare
 from sparkmirror.verify.rules_and_result import Comparison, Rules
@@ -29,12 +30,15 @@ class Sides:
     """The header that the flow adds to its records, if it does."""
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
     """The flow's `batch.decompressed.bytes.max`."""
-    changes: Mapping[TopicPartition, Change] = field(default_factory=dict)
-    """What transforms change of source partitions."""
-    modules: frozenset[str] = frozenset()
-    """Those of the users' functions among the changes."""
+    transforms: Mapping[TopicPartition, Chain] = field(default_factory=dict)
+    """Those that may change records of source partitions."""
     others: frozenset[int] = frozenset()
     """Producer ids of the target whose batches other flows wrote, from other sources."""
+
+    @property
+    def modules(self) -> frozenset[str]:
+        """The modules of functions that a comparison needs on an executor."""
+        return frozenset().union(*(chain.modules for chain in self.transforms.values()))
 
     @property
     def connections(self) -> frozenset[ConnectionSettings]:
@@ -43,11 +47,16 @@ class Sides:
 
     def source_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
         """The records that the flow copies, as they arrive on the target."""
-        change = self.changes.get(partition)
-        if self.provenance is not None:
-            change = ProvenanceChange(self.provenance)
-        mirrored = Mirrored(self.left_out, change, self.decompressed_bytes_max)
+        mirrored = Mirrored(self.left_out, self._change(partition), self.decompressed_bytes_max)
         return open_log(self.source, partition, self.flow.source, mirrored)
+
+    def _change(self, partition: TopicPartition) -> Change | None:
+        chain = self.transforms.get(partition)
+        if chain is None:
+            return None if self.provenance is None else ProvenanceChange(self.provenance)
+        from sparkmirror.transforms.partition_change import PartitionChange  # noqa: PLC0415 - needs pyarrow
+
+        return PartitionChange(chain, partition)
 
     def target_log(self, partition: TopicPartition) -> AbstractContextManager[PartitionLog]:
         opening = Mirrored(self.others, decompressed_bytes_max=self.decompressed_bytes_max)
