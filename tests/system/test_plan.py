@@ -33,7 +33,6 @@ OWN: Final = {
     "mm2-attempts.pl.internal",
     "mm2-events.pl.internal",
     "pl.checkpoints.internal",
-    "heartbeats",
 }
 
 
