@@ -131,4 +131,5 @@ class AccountSync:
 
 
 def _not_synced(what: str, error: SparkmirrorError) -> Trouble:
-    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.ACCOUNT, what, error), what)
+    off = "or switch it off: sync.quotas and sync.users"
+    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.ACCOUNT, what, error, off), what)

@@ -95,7 +95,8 @@ class AclSync:
 
 
 def _not_synced(binding: str, error: KafkaError) -> Trouble:
-    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.ACL, binding, error), binding)
+    off = "or switch it off: sync.topic.acls.enabled"
+    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.ACL, binding, error, off), binding)
 
 
 def _done(results: AclResults) -> Sequence[AclBinding]:

@@ -35,7 +35,8 @@ def remedy_of_refused(target: Alias, name: str) -> str:
 
 def not_synced(topic: str, error: KafkaError) -> Trouble:
     """All configs of a topic, which can't be read or altered."""
-    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.CONFIG, topic, error), topic)
+    off = "or switch it off: sync.topic.configs.enabled"
+    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.CONFIG, topic, error, off), topic)
 
 
 def _differs(name: str, reason: str, remedy: str) -> Trouble:

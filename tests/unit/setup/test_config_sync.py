@@ -22,6 +22,7 @@ Apply = Callable[[ConfigPlan], None]
 TIERED = AlterConfigOp("remote.storage.enable", AlterConfigOpType.SET, "true")
 LONGER = AlterConfigOp("retention.ms", AlterConfigOpType.SET, "1")
 LARGER = AlterConfigOp("segment.bytes", AlterConfigOpType.DELETE)
+WAYS = "needs ALTER_CONFIGS on a: acl; or switch it off: sync.topic.configs.enabled"
 
 
 class Target:
@@ -102,11 +103,9 @@ def test_a_right_that_is_missing_is_not_asked_for_again_and_again(
     target.forbidden = {"a"}
     apply(ConfigPlan({"a": (LONGER, LARGER)}))
     assert len(target.asked) == 1
-    assert said(caplog) == [
-        "WARNING a not synced: alter configs of a: TOPIC_AUTHORIZATION_FAILED; needs ALTER_CONFIGS on a: acl"
-    ]
+    assert said(caplog) == [f"WARNING a not synced: alter configs of a: TOPIC_AUTHORIZATION_FAILED; {WAYS}"]
     (trouble,) = sync.troubles
-    assert (trouble.requires_action, trouble.remedy) == (True, "needs ALTER_CONFIGS on a: acl")
+    assert (trouble.requires_action, trouble.remedy) == (True, WAYS)
 
 
 def test_a_problem_is_logged_once_and_again_after_it_was_gone(
