@@ -1,20 +1,27 @@
 """Kafka MirrorMaker 2 on Spark: copies record batches between Kafka clusters."""
 
+from importlib import import_module
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from sparkmirror.client.mirror_client import MirrorClient
+    from sparkmirror.guest import Mirror, MirrorException, MirrorListener
 
-__all__ = ["MirrorClient", "__version__"]
+__all__ = ["Mirror", "MirrorClient", "MirrorException", "MirrorListener", "__version__"]
 
 __version__ = version("sparkmirror")
 
+_MODULES = {
+    "Mirror": "sparkmirror.guest",
+    "MirrorClient": "sparkmirror.client.mirror_client",
+    "MirrorException": "sparkmirror.guest",
+    "MirrorListener": "sparkmirror.guest",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Loads the client only for those who ask for it: every Spark task imports this package."""
-    if name == "MirrorClient":
-        from sparkmirror.client.mirror_client import MirrorClient  # noqa: PLC0415 - see above
-
-        return MirrorClient
+    """Loads these only for those who ask for them: every Spark task imports this package."""
+    if name in _MODULES:
+        return getattr(import_module(_MODULES[name]), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Final
 
 import pytest
@@ -79,8 +78,7 @@ def mirroring(
         **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
     }
     flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows(["B"])]
-    mirror = MirrorMaker(flows, {}, Path("unused.log"), accepted=accepted)
-    mirror._spark = ThreadedSpark().as_demanded()
+    mirror = MirrorMaker(flows, ThreadedSpark().as_demanded(), accepted=accepted)
     errors: list[SparkmirrorError] = []
     waiting = threading.Thread(target=_wait, args=(mirror, errors), daemon=True)
     mirror.start()

@@ -8,7 +8,6 @@ from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from html import unescape
-from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
@@ -94,8 +93,7 @@ def shown(spark: ThreadedSpark | None = None, **more: str) -> Iterator[Shown]:
             **{name.replace("_", "."): value for name, value in more.items()},
         }
         flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows()]
-        mirror = MirrorMaker(flows, {}, Path("unused.log"))
-        mirror._spark = (spark or ThreadedSpark()).as_demanded()
+        mirror = MirrorMaker(flows, (spark or ThreadedSpark()).as_demanded())
         server = serve_pages(mirror, Metrics(mirror.readings), Address("127.0.0.1", 0), flows)
         stack.callback(server.stop)
         stack.callback(mirror.close)

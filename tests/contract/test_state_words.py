@@ -6,7 +6,6 @@ Clusters are in memory, Spark's tasks are threads.
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
-from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
@@ -112,8 +111,7 @@ def configured(pair: Pair, **more: str) -> list[ConfiguredFlow]:
 @contextmanager
 def running(pair: Pair, **more: str) -> Iterator[Running]:
     flows = configured(pair, **more)
-    mirror = MirrorMaker(flows, {}, Path("unused.log"))
-    mirror._spark = ThreadedSpark().as_demanded()
+    mirror = MirrorMaker(flows, ThreadedSpark().as_demanded())
     mirror.start()
     try:
         yield Running(mirror, next(flow for flow in flows if flow.flow == ALIASES))

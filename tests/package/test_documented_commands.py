@@ -26,6 +26,7 @@ OTHERS: Final = {
     "pip": "tests/package/test_install.py",
     "python3": "tests/package/test_install.py",
     "systemctl": "tests/package/test_systemd.py",
+    "spark-submit": "tests/spark/test_submit.py",
     "uv": "tests/package/test_pythons.py",
 }
 """Programs other than ours, and the test that does the same."""

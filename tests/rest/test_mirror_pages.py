@@ -19,7 +19,7 @@ from sparkmirror.domain.connect import NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
-from sparkmirror.mirror.dedicated import MirrorMaker
+from sparkmirror.mirror.dedicated import MirrorMaker, own_spark
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view.making import Node
@@ -227,7 +227,7 @@ def test_a_leader_s_health_names_flows_that_are_not_well() -> None:
 @pytest.fixture
 def mirror(tmp_path: Path) -> MirrorMaker:
     """Without flows, and not started."""
-    return MirrorMaker([], {}, tmp_path / "spark.log")
+    return MirrorMaker([], own_spark([], {}, tmp_path / "spark.log"))
 
 
 @contextmanager

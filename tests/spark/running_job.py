@@ -17,6 +17,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSetting
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.spark.driver_jvm import OwnJvm
+from sparkmirror.spark.private_members import jobs_with_tag
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.positions import read_positions
 from sparkmirror.storage.progress import JobEpoch, PartitionProgress
@@ -51,7 +52,7 @@ class RunningJob:
         self._session = session
         self._result: list[Sequence[Outcome] | Exception] = []
         self._ended = threading.Event()
-        self.job = CopyJob(session, plans, self._end)
+        self.job = CopyJob(session.host, plans, self._end)
         self.job.start()
 
     def _end(self, result: Sequence[Outcome] | Exception) -> None:
@@ -81,7 +82,10 @@ class RunningJob:
 
     def _stage_infos(self) -> list[SparkStageInfo]:
         tracker = self._session.spark.sparkContext.statusTracker()
-        jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(self.job.job_group)]
+        jobs = [
+            tracker.getJobInfo(number)
+            for number in jobs_with_tag(self._session.spark.sparkContext, self.job.tag)
+        ]
         infos = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
         return [info for info in infos if info]
 
@@ -191,8 +195,8 @@ class JobTestbed:
 
 
 def own_jvm(session: Session) -> OwnJvm:
-    assert isinstance(session.jvm, OwnJvm)
-    return session.jvm
+    assert isinstance(session.ending, OwnJvm)
+    return session.ending
 
 
 def ends(cluster: LocalCluster, name: str) -> list[int]:

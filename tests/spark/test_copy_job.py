@@ -10,7 +10,7 @@ import pytest
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.task.outcomes import EndReason
 from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.spark.executors import JobStatus
+from sparkmirror.spark.host import JobState
 from sparkmirror.storage.progress import JobEpoch, PartitionState
 from tests.spark.running_job import PARTITIONS, WAIT_S, JobTestbed, RunningJob
 from tests.support.waiting import await_value, patience
@@ -39,7 +39,7 @@ def test_status_counts_no_copying_task_as_waiting_for_a_slot(testbed: JobTestbed
     testbed.create_topics("Counted")
     running = testbed.run(testbed.plans("Counted"))
     testbed.append_and_await_copies("Counted")
-    assert running.job.status() == JobStatus(PARTITIONS, waiting=0, failures=0)
+    assert running.job.state() == JobState(PARTITIONS, waiting=0, failures=0)
     testbed.announce(JobEpoch(ConnectorName("Counted"), 1, stopped=True))
     assert running.reasons() == [(task, EndReason.STOPPED) for task in range(PARTITIONS)]
 

@@ -1,5 +1,7 @@
 """A mirror in a process with its own Spark uses it and leaves it unchanged."""
 
+import os
+import re
 import sys
 from pathlib import Path
 from typing import Final
@@ -10,8 +12,11 @@ import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.processes import Process, start_process
+from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
+from sparkmirror.storage.positions import read_positions
 from tests.spark import host_program
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
+from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
 from tests.support.waiting import await_value
 
@@ -26,7 +31,7 @@ def programs(kind: str) -> list[str]:
     return [sys.executable, program]
 
 
-@pytest.mark.parametrize("kind", ["session", "submitted"])
+@pytest.mark.parametrize("kind", ["session", "submitted", "connect", "session-ends", "connect-ends"])
 def test_mirror_runs_in_the_hosts_spark_and_leaves_it_unchanged(
     source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path, kind: str
 ) -> None:
@@ -46,7 +51,8 @@ def test_mirror_runs_in_the_hosts_spark_and_leaves_it_unchanged(
         "tasks.max": "2",
     }
     file.write_text(javaproperties.dumps(properties), encoding="ascii")
-    environment = ["env", f"PYTHONPATH={Path.cwd()}", f"PYSPARK_PYTHON={sys.executable}"]
+    path = os.pathsep.join(filter(None, [str(Path.cwd()), os.environ.get("PYTHONPATH")]))
+    environment = ["env", f"PYTHONPATH={path}", f"PYSPARK_PYTHON={sys.executable}"]
     command = [*environment, *programs(kind), str(file), str(stop), kind]
     process = start_process([command], log, outlives_us=False)
     try:
@@ -59,9 +65,15 @@ def test_mirror_runs_in_the_hosts_spark_and_leaves_it_unchanged(
     finally:
         process.kill()
     said = log.read_text()
-    assert "afterwards 7" in said, said
-    assert ("meanwhile 7" in said) == (kind == "session"), said
-    assert "Traceback" not in said
+    if kind.endswith("-ends"):
+        assert "told: the Spark session that this mirror ran in has ended" in said, said
+        assert len(re.findall("^ERROR ", said, re.MULTILINE)) == 1, "one line of ours, whatever Spark says"
+        _await_positions(target_cluster, alias, topic, [14, 9])
+    else:
+        assert "afterwards 7" in said, said
+        assert ("meanwhile 7" in said) == (kind != "submitted"), said
+        assert ("status [(0, 15), (1, 10)]" in said) == (kind != "submitted"), said
+    assert "Traceback" not in said, said
 
 
 def _await_records(cluster: LocalCluster, topic: str, count: int, process: Process, log: Path) -> None:
@@ -70,3 +82,20 @@ def _await_records(cluster: LocalCluster, topic: str, count: int, process: Proce
         return sum(end_offsets(cluster, [topic]).values()) == count
 
     await_value(have_come, WAIT_S, log.read_text)
+
+
+def _await_positions(cluster: LocalCluster, alias: str, topic: str, expected: list[int]) -> None:
+    """Wait until these positions are stored: tasks write them at their end."""
+    partitions = [TopicPartition(topic, number) for number in range(len(expected))]
+
+    def stored() -> list[int]:
+        found = read_positions(
+            connection(cluster),
+            f"mm2-offsets.{alias}.internal",
+            ConnectorName("MirrorSourceConnector"),
+            Alias(alias),
+            partitions,
+        )
+        return [found[partition].offset for partition in partitions if partition in found]
+
+    await_value(lambda: stored() == expected, WAIT_S, lambda: str(stored()))

@@ -35,7 +35,7 @@ def test_a_session_ships_the_package_of_a_function(tmp_path: Path, monkeypatch: 
         session = Session.start(cluster.url, settings, tmp_path / "spark.log")
         try:
             monkeypatch.syspath_prepend(tmp_path)
-            session.ship(["shop.mirror", "sparkmirror.transforms"])
+            session.host.ship(["shop.mirror", "sparkmirror.transforms"])
             (row,) = session.spark.range(0, 1, 1, 1).mapInArrow(called, "said string").collect()
         finally:
             session.close()

@@ -1,7 +1,7 @@
 """A Spark session whose tasks are threads of this process, for mirrors whose clusters are in memory."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, cast
 
@@ -9,6 +9,7 @@ from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.task.job_watch import JobWatch
 from sparkmirror.copy.task.outcomes import EndReason, Outcome
+from sparkmirror.spark.host import JobState, SparkJob, run_in_thread
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
 
@@ -35,46 +36,46 @@ class ThreadedSpark:
 
 
 class _Session:
-    slots = 16
+    page = None
 
     def __init__(self) -> None:
-        self.spark = self.sparkContext = self
-        self._loops: list[CopyLoop] = []
+        self.host = ThreadedHost()
+        self.slots = self.host.slots()
 
     def require_private(self, _: object) -> None: ...
 
-    def setJobGroup(self, *_: object, **__: object) -> None: ...  # noqa: N802 - Spark's name
 
-    def setLocalProperty(self, *_: object) -> None: ...  # noqa: N802 - Spark's name
+class ThreadedHost:
+    """A SparkHost."""
 
-    def cancelJobGroup(self, _: str) -> None:  # noqa: N802 - Spark's name
+    def __init__(self) -> None:
+        self._loops: list[CopyLoop] = []
+
+    def submit(self, job: SparkJob) -> "Future[Sequence[Any]]":
+        (plans,) = (cell.cell_contents for cell in job.task.__closure__ or ())
+        return run_in_thread(job.tag, lambda: self._collect(plans))
+
+    def cancel(self, tag: str) -> None:  # noqa: ARG002 - a protocol's
         for loop in self._loops:
             loop.stop()
 
-    def statusTracker(self) -> "_Session":  # noqa: N802 - Spark's name
-        return self
+    def slots(self) -> int:
+        return 16
 
-    def getJobIdsForGroup(self, _: str) -> list[int]:  # noqa: N802 - Spark's name
-        return []
+    def state(self, tag: str, known_failures: int = 0) -> JobState | None:  # noqa: ARG002 - likewise
+        return None
 
-    def range(self, *_: int) -> "_Session":
-        return self
+    def alive(self) -> bool:
+        return True
 
-    def mapInArrow(self, task: Callable[..., Any], _: object) -> "_Job":  # noqa: N802 - Spark's name
-        (plans,) = (cell.cell_contents for cell in task.__closure__ or ())
-        return _Job(plans, self._loops)
+    def setting(self, key: str) -> str | None:  # noqa: ARG002 - likewise
+        return None
 
-
-class _Job:
-    def __init__(self, plans: Sequence[TaskPlan], loops: list[CopyLoop]) -> None:
-        self._plans = plans
-        self._loops = loops
-
-    def collect(self) -> list[Outcome]:
+    def _collect(self, plans: Sequence[TaskPlan]) -> list[Outcome]:
         outcomes: list[Outcome] = []
         threads = [
             threading.Thread(target=lambda plan=plan: outcomes.append(self._run(plan)), daemon=True)
-            for plan in self._plans
+            for plan in plans
         ]
         for thread in threads:
             thread.start()

@@ -31,7 +31,9 @@ GROUPS: Final = {
         "failback": Command("migrate.failback", "let the old source of promoted copies follow them"),
         "offsets": Command("migrate.preserve", "give mirrored topics their source's offsets"),
         "groups": Command("groups", "explain a consumer group's offsets on a target"),
-        "translate-offsets": Command("mirror_records", "where consumer groups continue after a move"),
+        "translate-offsets": Command(
+            "mirror_records", "where groups and Spark queries continue after a move"
+        ),
         "group-offset-sync": Command("group_offset_sync", "keep a group's offsets at its checkpoints"),
     },
     "see what mirrors leave on a cluster": {
@@ -54,6 +56,7 @@ GROUPS: Final = {
         "convert": Command("convert", "connector JSON or a Strimzi resource to mm2.properties"),
         "prepare": Command("prepare", "halve the time of later starts"),
         "archive": Command("archive", "Python packages for the executors of a Spark cluster"),
+        "submit-file": Command("submit_file", "the program that spark-submit runs, as a path"),
         "completion": Command("completion", "complete commands in bash and zsh with Tab"),
     },
 }

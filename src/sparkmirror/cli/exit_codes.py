@@ -81,7 +81,10 @@ _OF_COMMANDS: Final[Mapping[str, Mapping[int, str]]] = {
     "failback": _STEPS,
     "offsets": _STEPS,
     "groups": {0: "the group's offsets are synced", 1: "not all of them are"},
-    "translate-offsets": {0: "found", 1: "no checkpoint of any of the groups"},
+    "translate-offsets": {
+        0: "found",
+        1: "no checkpoint of any of the groups; a partition of a query begins at the earliest offset",
+    },
     "group-offset-sync": {
         0: "the group is at its checkpoints, or the command was stopped",
         1: "the last pass could not sync it: members, no checkpoint, a refusal, an unreachable cluster",

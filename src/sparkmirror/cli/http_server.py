@@ -112,12 +112,12 @@ def _serve(app: ASGIApp, settings: RestSettings, served: _Served) -> RestServer:
             f"choose another address with {served.option}"
         ) from error
     server.start(ConnectApp(app))
-    _log.info("%s are at %s/%s", served.name, _url(listener, server), served.path)
+    _log.info("%s are at %s/%s", served.name, shown_url(listener, server), served.path)
     return server
 
 
-def _url(listener: Listener, server: RestServer) -> str:
-    """Make a URL, with this machine's name where all addresses are served."""
+def shown_url(listener: Listener, server: RestServer) -> str:
+    """Return the server's URL, with this machine's name where all addresses are served."""
     (bound,) = server.urls
     port = int(bound.rpartition(":")[2])
     return str(listener._replace(host=listener.host or socket.gethostname(), port=port))

@@ -85,7 +85,8 @@ class WorkerNode:
         self._client = worker_client(file.properties, "offsets")
         self._configs = ConfigTopic(worker_client(file.properties, "configs"), settings.config_topic.name)
         self._statuses = StatusTopic(worker_client(file.properties, "statuses"), settings.status_topic.name)
-        self._spark = SparkOnDemand(file.spark, _SLOTS, spark_log)
+        self._spark = SparkOnDemand.own(file.spark, _SLOTS, spark_log)
+        self._spark.page = f"{url.rstrip('/')}/ui/"
         parser = ConnectorParser(file.properties, settings, os.environ)
         factory = ConnectorFactory(parser, self._spark.session, self._slots_of)
         self._leader = Leader(

@@ -151,6 +151,7 @@ class CopyJobs:
         self._slots_of = slots_of
         self.slots: int | None = None
         """Spark's slots for the tasks, when Spark was asked last; None before."""
+        self._slots_limit: int | None = None
         self._limits = limits
         self._log = flow_log(__name__, on.flow, connector.name)
         self._topic = StateTopic.PROGRESS.of(on.flow.source)
@@ -249,6 +250,11 @@ class CopyJobs:
         """The Spark job of the current copy job."""
         return None if self.has_ended else self._job
 
+    @property
+    def can_move(self) -> bool:
+        """Whether there are slots on executors that stay. Raises SparkmirrorError as `has_other_slots`."""
+        return self._session.result().slots > 0
+
     def has_other_slots(self) -> bool:
         """Whether Spark's current slots allow another number of tasks than run.
 
@@ -256,10 +262,17 @@ class CopyJobs:
         """
         if self.job is None:
             return False
-        self.slots = self._slots_of(self._session.result())
-        slots = max(self.slots, 1)
+        slots = max(self._slots_now(), 1)
         partitions = sum(map(len, self._assignment))
         return min(self._connector.settings.tasks_max, partitions, slots) != len(self._assignment)
+
+    def limit_slots(self, slots: int | None) -> None:
+        """Let later copy jobs use at most so many slots, although Spark says that there are more."""
+        self._slots_limit = slots
+
+    def _slots_now(self) -> int:
+        self.slots = self._slots_of(self._session.result())
+        return self.slots if self._slots_limit is None else min(self.slots, self._slots_limit)
 
     def resubmit_delay_s(self) -> float:
         """The delay before the next `replace`, longer with each job that ended unasked."""
@@ -319,7 +332,7 @@ class CopyJobs:
         self, announced_at: int, partitions: Sequence[CopyPartition], load: Mapping[TopicPartition, float]
     ) -> None:
         session = self._session.result()
-        slots = self.slots = self._slots_of(session)
+        slots = self._slots_now()
         announced = Announced(self._number, announced_at, self._limits(), self._driver)
         assigner = partial(assign_by_load, load=load, previous=self._assignment)
         plans = task_plans(
@@ -334,7 +347,7 @@ class CopyJobs:
             )
         # One event per job: a cancelled job may end while its successor runs.
         self._ended = threading.Event()
-        self._job = CopyJob(session, plans, partial(self._job_ended, self._ended))
+        self._job = CopyJob(session.host, plans, partial(self._job_ended, self._ended), session.page)
         self._job.start()
         self._log.info(
             "copy job %d copies %s in %s",

@@ -29,8 +29,7 @@ class MirrorMaker:
     def __init__(
         self,
         flows: Sequence[ConfiguredFlow],
-        spark: Mapping[str, str],
-        log_file: Path,
+        spark: SparkOnDemand,
         *,
         shared: bool = False,
         accepted: Collection[Alias] = (),
@@ -41,7 +40,7 @@ class MirrorMaker:
         """
         self._accepted = accepted
         self._flows = flows
-        self._spark = SparkOnDemand(self._with_bounded_cores(spark), self._wanted_slots(), log_file)
+        self._spark = spark
         self._stopping = threading.Event()
         self._shared = SharedTargets()
         self._limits: dict[Flow, RateLimits] = {}
@@ -141,6 +140,10 @@ class MirrorMaker:
         looks = [look for run in self._runs.values() for look in run.looks()]
         return [*looks, *self._elected.looks()]
 
+    def show_page(self, url: str) -> None:
+        """Name the page that shows this mirror in Spark's descriptions of jobs. Called before `start`."""
+        self._spark.page = url
+
     @property
     def is_started(self) -> bool:
         """Whether Spark runs. Safe in any thread."""
@@ -161,18 +164,18 @@ class MirrorMaker:
         """The flow's share of Spark's slots: tasks never end by themselves, so none may take all."""
         return lambda session: slots_share(_tasks_max(flow), self._tasks_max(), session.slots)
 
-    def _with_bounded_cores(self, spark: Mapping[str, str]) -> Mapping[str, str]:
-        """Bound the cores: by default a standalone cluster gives all of them to its first application."""
-        if not spark.get("spark.master", "").startswith("spark://"):
-            return spark
-        return {"spark.cores.max": str(max(1, self._tasks_max())), **spark}
-
     def _tasks_max(self) -> int:
         return sum(map(_tasks_max, self._flows))
 
-    def _wanted_slots(self) -> int:
-        # Twice, because a cancelled task holds its slot for seconds while the next one already runs.
-        return max(_SLOTS_MIN, 2 * self._tasks_max())
+
+def own_spark(flows: Sequence[ConfiguredFlow], settings: Mapping[str, str], log_file: Path) -> SparkOnDemand:
+    """A Spark of these flows' own; `settings` are the user's `spark.*` properties."""
+    tasks_max = sum(map(_tasks_max, flows))
+    if settings.get("spark.master", "").startswith("spark://"):
+        # By default a standalone cluster gives all of its cores to its first application.
+        settings = {"spark.cores.max": str(max(1, tasks_max)), **settings}
+    # Twice, because a cancelled task holds its slot for seconds while the next one already runs.
+    return SparkOnDemand.own(settings, max(_SLOTS_MIN, 2 * tasks_max), log_file)
 
 
 def _tasks_max(flow: ConfiguredFlow) -> int:

@@ -26,6 +26,7 @@ from sparkmirror.mirror.reassignment import (
     Running,
 )
 from sparkmirror.mirror.shared_targets import SharedTargets
+from sparkmirror.mirror.slot_changes import SlotChanges
 from sparkmirror.mirror.source_topics import SourceTopics
 from sparkmirror.periodic.denials import Denials
 from sparkmirror.periodic.flow_log import flow_log
@@ -47,7 +48,7 @@ from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.spark.session import Session
-from sparkmirror.spark.spark_watch import SparkWatch
+from sparkmirror.spark.slots import counted_slots
 from sparkmirror.storage.own_topics import watching
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.promotions import Promotions
@@ -62,8 +63,6 @@ _RETRIABLE_RETRY_S = 5.0
 """After a retriable error, such as an unreachable broker: data should flow again soon."""
 _PROBLEM_RETRY_S = 30.0
 _SPARK_CHECK_INTERVAL_S = 2.0
-_SLOTS_SETTLED_S = 4.0
-"""The time that a changed number of slots must last: most clusters replace a dead executor sooner."""
 _FIRST_SYNC_AFTER_S = 10.0
 _NEVER_S = float("inf")
 
@@ -107,8 +106,7 @@ class SourceConnector:
         self._reassignment = Reassignment(
             on.worker_client, StateTopic.PROGRESS.of(on.flow.source), connector.name, policy
         )
-        self._spark_watch = SparkWatch(self._log)
-        self._other_slots_since: float | None = None
+        self._slot_changes = SlotChanges(self._log, self._copy_jobs)
         self._admins: FlowAdmins | None = None
         self._troubles = troubles or Troubles(self._log)
         self._own_topics = SourceTopics(on, connector, self._log, self._troubles)
@@ -134,8 +132,9 @@ class SourceConnector:
 
     @property
     def slots(self) -> int | None:
-        """Spark's slots for its tasks, when Spark was asked last. Safe in any thread."""
-        return self._copy_jobs.slots
+        """Spark's slots for its tasks, as of the last question; None without a bound. Safe in any thread."""
+        slots = self._copy_jobs.slots
+        return None if slots is None else counted_slots(slots)
 
     @property
     def promotions(self) -> Promotions:
@@ -396,19 +395,11 @@ class SourceConnector:
             self.thread.hasten(_REFRESH, self._copy_jobs.resubmit_delay_s())
 
     def _check_spark(self) -> None:
-        """Log waiting and failed tasks; reassign when executors came, or died and were not replaced."""
-        job, now = self._copy_jobs.job, time.monotonic()
-        if job is None:
-            return
-        self._spark_watch.check(job, now)
-        self._troubles.tell("slots", self._spark_watch.waiting, is_logged=True)
-        if not self._copy_jobs.has_other_slots():
-            self._other_slots_since = None
-        elif self._other_slots_since is None:
-            self._other_slots_since = now
-        elif now - self._other_slots_since >= _SLOTS_SETTLED_S:
-            self._other_slots_since = None
-            self._log.info("the number of Spark's slots changed: reassigning the partitions")
+        """Tell waiting and failed tasks; reassign when executors came, leave, or were lost."""
+        reason = self._slot_changes.check(time.monotonic())
+        self._troubles.tell("slots", self._slot_changes.waiting, is_logged=True)
+        if reason is not None:
+            self._log.info("%s: reassigning the partitions", reason)
             self._reassign()
 
     def _reassign_by_load(self) -> None:

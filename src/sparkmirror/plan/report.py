@@ -136,10 +136,10 @@ def _copy(plan: FlowPlan, *, detail: bool) -> Iterator[str]:
     if detail:
         for task in by_task(plan.copies):
             yield f"    task {task[0].task}: {counted(len(task), 'partition')}"
-            yield from (f"        {_copied(copy)}" for copy in task)
+            yield from (f"        {copied(copy)}" for copy in task)
 
 
-def _copied(copy: PlannedCopy) -> str:
+def copied(copy: PlannedCopy) -> str:
     if copy.records is None:
         return f"{copy.source} -> {copy.target_topic}: its offsets are unknown"
     size = "" if copy.bytes is None else f", about {as_size(copy.bytes)}"

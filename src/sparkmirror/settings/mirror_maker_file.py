@@ -51,11 +51,17 @@ def read_mirror_maker_file(file: Path, into_clusters: Collection[str] | None = N
         level = logging.WARNING if remark.left_out or remark.warns else logging.INFO
         _log.log(level, "%s: %s", file, remark)
     with forms.naming(str(file)):
-        config = MirrorMakerConfig(properties)
-        flows = [configured_flow(flow) for flow in config.flows(into_clusters)]
-        _check_rings(config, flows)
-        spark = dict(config.spark_properties())
-        return MirrorMakerFile(flows, spark, config)
+        return parsed_mirror_maker(properties, into_clusters)
+
+
+def parsed_mirror_maker(
+    properties: Properties, into_clusters: Collection[str] | None = None
+) -> MirrorMakerFile:
+    """Finds every error of an mm2.properties that was read. Raises ConfigError."""
+    config = MirrorMakerConfig(properties)
+    flows = [configured_flow(flow) for flow in config.flows(into_clusters)]
+    _check_rings(config, flows)
+    return MirrorMakerFile(flows, dict(config.spark_properties()), config)
 
 
 def check_file(file: forms.File) -> None:

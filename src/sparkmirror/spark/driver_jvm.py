@@ -1,6 +1,6 @@
-"""Starts a JVM for the Spark driver, or joins the one of the process that sparkmirror runs in.
+"""Starts a JVM for the Spark driver, or uses the one that `spark-submit` brings.
 
-`spark-submit` and notebooks bring a JVM. PySpark has at most one JVM and one SparkContext in a process.
+PySpark has at most one JVM and one SparkContext in a process.
 """
 
 import contextlib
@@ -12,32 +12,20 @@ import tempfile
 import warnings
 from collections.abc import Iterator, MutableMapping
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import javaproperties
-from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
+
+from sparkmirror.spark.private_members import forget_gateway, gateway_of, running_gateway, scala_context
 
 JVM_EXIT_TIMEOUT_S: Final = 2.0
 """Together with the longest stop of the flows, this stays within ten seconds."""
 
 _SUBMIT_ARGUMENTS: Final = "PYSPARK_SUBMIT_ARGS"
 _launch: Any = launch_gateway
-
-
-class DriverJvm(Protocol):
-    """The JVM behind a session."""
-
-    log_file: Path | None
-    """Spark's log; None where the host decides about it."""
-
-    @property
-    def is_alive(self) -> bool: ...
-
-    def close(self, spark: SparkSession, exit_timeout_s: float) -> None:
-        """End what was started for this session, and nothing else."""
 
 
 @contextlib.contextmanager
@@ -94,8 +82,7 @@ class OwnJvm:
         with contextlib.suppress(Exception):
             self.gateway.shutdown()
         self.end(exit_timeout_s)
-        SparkContext._gateway = None  # noqa: SLF001 - or this process's next session would ask a dead JVM
-        SparkContext._jvm = None  # noqa: SLF001
+        forget_gateway()
 
     def end(self, exit_timeout_s: float = JVM_EXIT_TIMEOUT_S) -> None:
         if self.process.stdin is not None:
@@ -108,43 +95,9 @@ class OwnJvm:
             self.process.wait()
 
 
-class HostJvm:
-    """The host's JVM with a SparkContext of ours, which ends with the session; the JVM stays."""
-
-    log_file: Path | None = None
-
-    def __init__(self, context: SparkContext) -> None:
-        self._context = context
-
-    @property
-    def is_alive(self) -> bool:
-        java_context: Any = self._context._jsc  # noqa: SLF001 - PySpark doesn't say whether a context has stopped
-        try:
-            return java_context is not None and not java_context.sc().isStopped()
-        except (Py4JError, OSError):
-            return False
-
-    def close(self, spark: SparkSession, exit_timeout_s: float) -> None:  # noqa: ARG002 - the JVM does not exit
-        with contextlib.suppress(Exception):
-            spark.stop()
-
-
-class HostContext(HostJvm):
-    """The host's JVM and its SparkContext: both stay, only the session's own jobs end."""
-
-    def close(self, spark: SparkSession, exit_timeout_s: float) -> None:  # noqa: ARG002 - likewise
-        with contextlib.suppress(Exception):
-            spark.interruptAll()
-
-
-def host_context() -> SparkContext | None:
-    """The SparkContext that this process already has."""
-    return SparkContext._active_spark_context  # noqa: SLF001 - the public way would make one
-
-
 def host_gateway() -> Any:
     """The gateway to the JVM that this process has, or that `spark-submit` started for it; else None."""
-    gateway = SparkContext._gateway  # noqa: SLF001 - likewise
+    gateway = running_gateway()
     if gateway is None and "PYSPARK_GATEWAY_PORT" in os.environ:
         return _launch()  # which connects to that one
     return gateway
@@ -155,13 +108,13 @@ def host_settings(gateway: Any) -> dict[str, str]:
     return dict(SparkConf(_jvm=gateway.jvm).getAll())
 
 
-def new_context(gateway: Any, conf: SparkConf, python: str) -> tuple[SparkContext, SparkSession]:
+def new_context(gateway: Any, conf: SparkConf, python: str) -> SparkSession:
     """A context and a session in the gateway's JVM; executors run `python`."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         context = SparkContext(gateway=gateway, conf=conf)
     context.pythonExec = python
-    return context, bare_session(context, context.getConf())
+    return bare_session(context, context.getConf())
 
 
 _EXTENSIONS: Final = "spark.sql.extensions"
@@ -173,22 +126,21 @@ def bare_session(context: SparkContext, conf: SparkConf) -> SparkSession:
     """Make a session without the extensions that lie on Spark's class path, unless `conf` names some.
 
     MLlib brings one, for SQL functions that no mirror calls. Without it the first copy job runs 0.7 s sooner
-    (5.4 instead of 6.1 s after start), and the driver takes 0.9 s less CPU and 31 MB less memory. That pays
+    (5.4 instead of 6.1 s after start), and the driver takes 1.0 s less CPU and 41 MB less memory. That pays
     for the reflection into PySpark's private members, since Spark has no setting against extensions. It finds
     them with the context class loader of the calling thread, as Java's ServiceLoader does.
     """
     if conf.contains(_EXTENSIONS):
         return SparkSession(context)
-    gateway: Any = context._gateway  # noqa: SLF001 - as PySpark's own SparkSession is made
-    scala_context: Any = context._jsc.sc()  # noqa: SLF001 - likewise
+    gateway, of_scala = gateway_of(context), scala_context(context)
     jvm = gateway.jvm
     options = jvm.java.util.HashMap()
     # Found before the loader is changed: by that one Py4J would not find them.
     thread = jvm.java.lang.Thread.currentThread()
     usual = thread.getContextClassLoader()
-    types = _array(gateway, jvm.java.lang.Class, scala_context.getClass(), options.getClass())
+    types = _array(gateway, jvm.java.lang.Class, of_scala.getClass(), options.getClass())
     constructor = usual.loadClass(_SESSION).getConstructor(types)
-    arguments = _array(gateway, jvm.java.lang.Object, scala_context, options)
+    arguments = _array(gateway, jvm.java.lang.Object, of_scala, options)
     thread.setContextClassLoader(jvm.java.lang.ClassLoader.getPlatformClassLoader())
     try:
         session = constructor.newInstance(arguments)

@@ -7,12 +7,14 @@ any executor has come.
 import logging
 import re
 import time
-from typing import Any, Final, NamedTuple
+from collections.abc import Collection
+from typing import Any, Final
 
-from py4j.protocol import Py4JError
 from pyspark import SparkContext
 
 from sparkmirror.spark.executor_archive import NO_PYTHON_MESSAGE, binary_suffix, python_version
+from sparkmirror.spark.host import JobState
+from sparkmirror.spark.private_members import is_decommissioned, jobs_with_tag, jvm_of, status_store
 
 _log = logging.getLogger(__name__)
 
@@ -22,24 +24,18 @@ _SETTLED_S: Final = 3.0
 """After this time without a new executor, the cluster seems to grant no more for now."""
 _POLL_S: Final = 0.1
 _DRIVER: Final = "driver"
+_TASKS_MAX: Final = 10_000
 _PYTHON_ERROR: Final = re.compile(r"Error from python worker:\n(.*?)\n *PYTHONPATH was:", re.DOTALL)
 
 
-class JobStatus(NamedTuple):
-    """A job of one stage: its tasks that wait for a slot, and its failed attempts."""
-
-    tasks: int
-    waiting: int
-    failures: int
-    last_failure: str | None = None
+def executor_slots(context: SparkContext, leaving: Collection[str] = ()) -> int:
+    """Return how many tasks the current executors can run, without those that are `leaving`."""
+    return sum(int(each.maxTasks()) for each in _executors(context) if each.id() not in leaving)
 
 
-def executor_slots(context: SparkContext) -> int:
-    """Return how many tasks the current executors can run at the same time."""
-    active_only = True
-    found = _store(context).executorList(active_only)
-    executors = [found.apply(index) for index in range(found.length())]
-    return sum(int(each.maxTasks()) for each in executors if each.id() != _DRIVER)
+def decommissioned(context: SparkContext) -> Collection[str]:
+    """The ids of the executors that Spark is decommissioning."""
+    return {name for each in _executors(context) if is_decommissioned(context, name := each.id())}
 
 
 def await_executors(context: SparkContext) -> None:
@@ -63,20 +59,16 @@ def await_executors(context: SparkContext) -> None:
         )
 
 
-def job_status(context: SparkContext, group: str, known_failures: int = 0) -> JobStatus | None:
-    """Ask for the last job of the group; None before it has started, and when Spark does not respond.
+def job_state(
+    context: SparkContext, tag: str, known_failures: int = 0, leaving: Collection[str] = ()
+) -> JobState | None:
+    """Ask for the last job with the tag; None before it has started. Raises what PySpark raises.
 
-    The last failure is read only when there are more than `known_failures`.
+    The last failure is read only when there are more than `known_failures`; tasks on executors that are
+    `leaving` are counted.
     """
-    try:
-        return _job_status(context, group, known_failures)
-    except (Py4JError, OSError):
-        return None  # the owner of the session notices that its JVM has ended
-
-
-def _job_status(context: SparkContext, group: str, known_failures: int) -> JobStatus | None:
     tracker = context.statusTracker()
-    jobs = [tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group)[:1]]
+    jobs = [tracker.getJobInfo(number) for number in jobs_with_tag(context, tag)[:1]]
     stages = [tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds]
     stage = next((found for found in stages if found), None)
     if stage is None:
@@ -84,7 +76,7 @@ def _job_status(context: SparkContext, group: str, known_failures: int) -> JobSt
     failures = stage.numFailedTasks
     reason = _last_failure(context, stage.stageId, failures) if failures > known_failures else None
     waiting = stage.numTasks - stage.numActiveTasks - stage.numCompletedTasks
-    return JobStatus(stage.numTasks, waiting, failures, reason)
+    return JobState(stage.numTasks, waiting, failures, reason, _tasks_on(context, stage.stageId, leaving))
 
 
 def explained(failure: str) -> str:
@@ -101,15 +93,29 @@ def explained(failure: str) -> str:
 
 
 def _last_failure(context: SparkContext, stage: int, failures: int) -> str | None:
-    jvm: Any = context._jvm  # noqa: SLF001 - PySpark has no other way to its status store
-    api = jvm.org.apache.spark.status.api.v1
-    failed = jvm.java.util.ArrayList()
-    failed.add(api.TaskStatus.FAILED)
-    found = _store(context).taskList(stage, 0, failures - 1, 1, api.TaskSorting.ID, failed)
-    message = found.apply(0).errorMessage() if found.length() else None
+    found = _tasks(context, stage, "FAILED", failures - 1, 1)
+    message = found[0].errorMessage() if found else None
     return str(message.get()) if message is not None and message.isDefined() else None
 
 
-def _store(context: SparkContext) -> Any:
-    jsc: Any = context._jsc  # noqa: SLF001 - likewise
-    return jsc.sc().statusStore()
+def _tasks_on(context: SparkContext, stage: int, executors: Collection[str]) -> int:
+    if not executors:
+        return 0
+    return sum(task.executorId() in executors for task in _tasks(context, stage, "RUNNING", 0, _TASKS_MAX))
+
+
+def _executors(context: SparkContext) -> list[Any]:
+    active_only = True
+    return [it for it in _items(status_store(context).executorList(active_only)) if it.id() != _DRIVER]
+
+
+def _tasks(context: SparkContext, stage: int, status: str, skipped: int, count: int) -> list[Any]:
+    jvm = jvm_of(context)
+    api = jvm.org.apache.spark.status.api.v1
+    wanted = jvm.java.util.ArrayList()
+    wanted.add(getattr(api.TaskStatus, status))
+    return _items(status_store(context).taskList(stage, 0, skipped, count, api.TaskSorting.ID, wanted))
+
+
+def _items(scala: Any) -> list[Any]:
+    return [scala.apply(index) for index in range(scala.length())]

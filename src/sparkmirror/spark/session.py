@@ -1,37 +1,37 @@
-"""Starts and ends the Spark session of a mirror, in a JVM of its own or in the Spark of a host."""
+"""Starts and ends the Spark session of a mirror, in a JVM of its own or on the Spark of a user."""
 
-import logging
+import contextlib
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final, Protocol
 
 import pyspark
 from py4j.protocol import Py4JError
 from pyarrow import RecordBatch
-from pyspark import SparkConf, SparkContext
+from pyspark import SparkConf
 from pyspark.sql import SparkSession
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 from sparkmirror.java.class_archive import ClassArchive
+from sparkmirror.metrics.readings import JvmReading
+from sparkmirror.spark.classic_host import ClassicHost
+from sparkmirror.spark.connect_host import ConnectHost
 from sparkmirror.spark.driver_jvm import (
     JVM_EXIT_TIMEOUT_S,
-    DriverJvm,
-    HostContext,
-    HostJvm,
     OwnJvm,
-    host_context,
     host_gateway,
     host_settings,
     new_context,
 )
-from sparkmirror.spark.executors import await_executors, executor_slots
+from sparkmirror.spark.executors import await_executors
+from sparkmirror.spark.jvm_samples import sample_of
 from sparkmirror.spark.log_files import reason_in_log
-from sparkmirror.spark.shipping import shipped, zipped_module
-
-_log = logging.getLogger(__name__)
+from sparkmirror.spark.private_members import has_context, is_stopped, jvm_of
+from sparkmirror.spark.shipping import shipped
+from sparkmirror.spark.slots import Settings, allocated_slots, is_local
 
 _ARCHIVE_TIMEOUT_S = 120.0
 """The longest time that a JVM may take to end when it writes its classes."""
@@ -39,6 +39,7 @@ _ARCHIVE_TIMEOUT_S = 120.0
 _GATEWAY_EXITED: Final = "JAVA_GATEWAY_EXITED"
 """PySpark's condition for a JVM that ended before it could be asked anything."""
 
+_SUBMITTED_FILE: Final = "submit.py"
 _DRIVER_OPTIONS = "spark.driver.extraJavaOptions"
 _DRIVER_CLASS_PATH = "spark.driver.extraClassPath"
 _JVM_OPTIONS = "-Xms64m -XX:+UseSerialGC -XX:TieredStopAtLevel=1"
@@ -94,20 +95,31 @@ def default_master(slots: int) -> str:
     return f"local[{slots},1000000]"
 
 
-class Session:
-    """One SparkSession and the JVM behind it. `close` ends what `start` began, whatever state it is in.
+class Ending(Protocol):
+    """What ends with a session."""
 
-    Where the process already has a SparkContext, the session is another one of that context: it has SQL
-    settings of its own and leaves a slot to the host. Where it only has a JVM, as under `spark-submit`, the
-    session brings a context, which takes what `spark-submit` was given.
+    log_file: Path | None
+    """Spark's log; None where the host decides about it."""
+
+    @property
+    def is_alive(self) -> bool: ...
+
+    def close(self, spark: Any, exit_timeout_s: float) -> None:
+        """End what was started for this session, and nothing else. Raises nothing."""
+
+
+class Session:
+    """One Spark session. `close` ends what was begun for it, whatever state it is in.
+
+    `start` has a JVM of its own, or that of `spark-submit` with a context that takes its settings. `beside`
+    has a session of its own beside a user's, and leaves theirs as it is.
     """
 
-    def __init__(self, spark: SparkSession, jvm: DriverJvm) -> None:
-        self.spark = spark
-        self.jvm = jvm
-        self.is_local = str(spark.sparkContext.master).startswith("local")
-        self._shipped = {"sparkmirror"}
-        """The packages that executors have."""
+    def __init__(self, host: ClassicHost | ConnectHost, ending: Ending) -> None:
+        self.host = host
+        self.ending = ending
+        self.page: str | None = None
+        """The mirror's page, for descriptions of jobs."""
 
     @classmethod
     def start(cls, master: str, settings: Mapping[str, str], log_file: Path) -> "Session":
@@ -115,11 +127,13 @@ class Session:
 
         Raises SparkmirrorError naming the log file when the JVM does not come up.
         """
-        context = host_context()
-        if context is not None:
-            return cls(_beside_the_hosts(context, settings), HostContext(context))
+        if has_context():
+            raise SparkmirrorError(
+                "this process has a Spark session already, and Spark allows one: "
+                "Mirror(config, spark=spark) runs in it"
+            )
         gateway = host_gateway()
-        given = {"spark.master": master, **(host_settings(gateway) if gateway else {}), **settings}
+        given = {"spark.master": master, **(_submitted(gateway) if gateway else {}), **settings}
         if given["spark.master"].startswith("local"):
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         try:
@@ -128,19 +142,54 @@ class Session:
             said, log = ("", "") if gateway else (reason_in_log(log_file), f"; its log is {log_file}")
             reason = _reason(error, given["spark.master"], said)
             raise SparkmirrorError(f"Spark did not start: {reason}{log}") from error
-        if not session.is_local:
+        if not session.is_local and allocated_slots(session.host.setting) is None:
             await_executors(session.spark.sparkContext)
         return session
 
+    @classmethod
+    def beside(cls, spark: Any, slots: int | None = None) -> "Session":
+        """Make a session on the Spark of `spark`, a SparkSession, classic or of Spark Connect.
+
+        `slots` limits tasks where the settings of a Connect server don't. Raises SparkmirrorError.
+        """
+        is_classic = hasattr(spark, "sparkContext")
+        if is_stopped(spark.sparkContext) if is_classic else spark.is_stopped:
+            raise SparkmirrorError("this Spark session has ended: pass another one, or none")
+        host = ClassicHost(spark.newSession(), is_shared=True) if is_classic else ConnectHost(spark, slots)
+        for key, value in _SESSION_DEFAULTS.items():
+            host.spark.conf.set(key, value)
+        return cls(host, _Guest(host))
+
+    @property
+    def spark(self) -> SparkSession:
+        """The SparkSession, of this session's own."""
+        spark: SparkSession = self.host.spark
+        return spark
+
+    @property
+    def is_local(self) -> bool:
+        return is_local(self.master)
+
+    @property
+    def master(self) -> str:
+        return self.host.setting("spark.master") or ""
+
     @property
     def is_alive(self) -> bool:
-        """False once the JVM or a host's context is gone, which Python outlives: that is a crashed node."""
-        return self.jvm.is_alive
+        """False once the JVM, a host's context or a server's session is gone, which Python outlives."""
+        return self.ending.is_alive
+
+    @property
+    def end_reason(self) -> str:
+        """Say what has ended, as a sentence: Python outlives its Spark."""
+        if isinstance(self.ending, _Guest):
+            return "the Spark session that this mirror ran in has ended (spark.stop(), or its driver is gone)"
+        return f"Spark's JVM ended unexpectedly; {self.log_hint}"
 
     @property
     def log_hint(self) -> str:
         """Say where Spark's own log is, as part of a sentence."""
-        log_file = self.jvm.log_file
+        log_file = self.ending.log_file
         return (
             "its log is where this process's Spark writes it"
             if log_file is None
@@ -153,37 +202,32 @@ class Session:
 
         Raises SparkmirrorError when Spark doesn't respond any more.
         """
-        context = self.spark.sparkContext
-        try:
-            slots = int(context.defaultParallelism) if self.is_local else executor_slots(context)
-        except (Py4JError, OSError) as error:
-            raise SparkmirrorError(f"Spark does not respond; {self.log_hint}") from error
-        # Copy tasks never end: with all slots taken, no job of the host would ever run.
-        return max(1, slots - 1) if isinstance(self.jvm, HostContext) else slots
+        return self.host.slots()
 
     def require_private(self, connections: Iterable[ConnectionSettings]) -> None:
         """Raise ConfigError when tasks would bring secrets over connections that Spark does not protect."""
-        if self.is_local or not any(each.holds_secrets for each in connections):
+        if not any(each.holds_secrets for each in connections):
             return
-        settings = self.spark.sparkContext.getConf()
-        missing = unprotected(dict(settings.getAll()))
+        if isinstance(self.host, ConnectHost) and not self.host.is_private:
+            raise ConfigError(
+                "spark.remote",
+                None,
+                "must have use_ssl=true or a token, since tasks bring passwords of Kafka's clients to the "
+                "server; see docs/security.md",
+            )
+        missing = None if self.is_local else unprotected(self.host.setting)
         if missing is not None:
             raise ConfigError(
                 missing,
                 None,
                 "must be true, since tasks bring passwords of Kafka's clients to the executors of "
-                f"{self.spark.sparkContext.master}; see docs/security.md",
+                f"{self.master}; see docs/security.md",
             )
 
-    def ship(self, modules: Iterable[str]) -> None:
-        """Let jobs from now on import these modules on executors. On this machine they can as it is.
-
-        Raises what Spark raises.
-        """
-        for module in sorted({name.partition(".")[0] for name in modules} - self._shipped):
-            self._shipped.add(module)
-            if not self.is_local:
-                self.spark.sparkContext.addPyFile(str(zipped_module(module)))
+    def jvm_reading(self) -> JvmReading | None:
+        """Sample the driver's JVM, where it is this process's. Raises Py4JError."""
+        jvm = jvm_of(self.host.context) if isinstance(self.host, ClassicHost) else None
+        return None if jvm is None else sample_of(jvm)
 
     def warm_up(self) -> None:
         """Run a job as copy tasks are run: the first takes seconds more, for classes and for Python's daemon.
@@ -193,14 +237,51 @@ class Session:
         self.spark.range(0, 2, 1, 2).mapInArrow(_unchanged, "id long").collect()
 
     def close(self, jvm_exit_timeout_s: float = JVM_EXIT_TIMEOUT_S) -> None:
-        self.jvm.close(self.spark, jvm_exit_timeout_s)
+        self.ending.close(self.spark, jvm_exit_timeout_s)
 
 
-def unprotected(settings: Mapping[str, str]) -> str | None:
+class _HostJvm:
+    """The JVM of `spark-submit` with a SparkContext of ours, which ends with the session; the JVM stays."""
+
+    log_file: Path | None = None
+
+    def __init__(self, host: ClassicHost) -> None:
+        self._host = host
+
+    @property
+    def is_alive(self) -> bool:
+        return self._host.alive()
+
+    def close(self, spark: Any, exit_timeout_s: float) -> None:  # noqa: ARG002 - the JVM does not exit
+        with contextlib.suppress(Exception):
+            spark.stop()
+
+
+class _Guest:
+    """A user's Spark, which stays: only the session's own jobs end."""
+
+    log_file: Path | None = None
+
+    def __init__(self, host: ClassicHost | ConnectHost) -> None:
+        self._host = host
+
+    @property
+    def is_alive(self) -> bool:
+        return self._host.alive()
+
+    def close(self, spark: Any, exit_timeout_s: float) -> None:  # noqa: ARG002 - likewise
+        if self.is_alive:
+            with contextlib.suppress(Exception):
+                spark.interruptAll()
+        if isinstance(self._host, ConnectHost):
+            self._host.close()
+
+
+def unprotected(settings: Settings) -> str | None:
     """The setting that is missing for executors to be known, and connections to them encrypted."""
 
     def is_on(key: str) -> bool:
-        return settings.get(key, "false").strip().lower() == "true"
+        return (settings(key) or "").strip().lower() == "true"
 
     if not is_on("spark.authenticate"):
         return "spark.authenticate"
@@ -208,24 +289,18 @@ def unprotected(settings: Mapping[str, str]) -> str | None:
     return None if any(map(is_on, encrypted)) else encrypted[0]
 
 
-def _beside_the_hosts(context: SparkContext, settings: Mapping[str, str]) -> SparkSession:
-    """A session of the host's context. What only a context can be given stays as the host has it."""
-    spark = SparkSession.builder.getOrCreate().newSession()
-    fixed = []
-    for key, value in {**_SESSION_DEFAULTS, **settings}.items():
-        if key in _SESSION_DEFAULTS or spark.conf.isModifiable(key):
-            spark.conf.set(key, value)
-        elif context.getConf().get(key) != value:
-            fixed.append(key)
-    if fixed:
-        _log.warning("the Spark session of this process keeps its own settings of %s", ", ".join(fixed))
-    return spark
+def _submitted(gateway: Any) -> dict[str, str]:
+    """Return what `spark-submit` was given. Unless that names the application, it is called by its file."""
+    given = host_settings(gateway)
+    if given.get("spark.app.name") == _SUBMITTED_FILE:
+        del given["spark.app.name"]
+    return {"spark.ui.enabled": "true", **given}
 
 
 def _in_the_hosts_jvm(gateway: object, given: Mapping[str, str]) -> Session:
     conf, python = _conf(given, {})
-    context, spark = new_context(gateway, conf, python)
-    return Session(spark, HostJvm(context))
+    host = ClassicHost(new_context(gateway, conf, python))
+    return Session(host, _HostJvm(host))
 
 
 def _in_a_jvm_of_its_own(given: Mapping[str, str], log_file: Path) -> Session:
@@ -233,8 +308,7 @@ def _in_a_jvm_of_its_own(given: Mapping[str, str], log_file: Path) -> Session:
     conf, python = _conf(given, {_DRIVER_OPTIONS: options, _DRIVER_CLASS_PATH: spark_class_path()})
     jvm = OwnJvm(conf, log_file)
     try:
-        _, spark = new_context(jvm.gateway, conf, python)
-        return Session(spark, jvm)
+        return Session(ClassicHost(new_context(jvm.gateway, conf, python)), jvm)
     except BaseException:
         jvm.end()
         raise
@@ -242,7 +316,7 @@ def _in_a_jvm_of_its_own(given: Mapping[str, str], log_file: Path) -> Session:
 
 def _conf(given: Mapping[str, str], of_the_jvm: Mapping[str, str]) -> tuple[SparkConf, str]:
     """The settings of a context, and the command that executors run as Python."""
-    timeouts = _LOCAL_TIMEOUTS if given["spark.master"].startswith("local") else _CLUSTER_TIMEOUTS
+    timeouts = _LOCAL_TIMEOUTS if is_local(given["spark.master"]) else _CLUSTER_TIMEOUTS
     conf = SparkConf(loadDefaults=False)
     python, shipping = shipped(given)
     for key, value in {**_DEFAULTS, **timeouts, **of_the_jvm, **given, **shipping}.items():

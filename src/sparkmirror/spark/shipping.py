@@ -8,7 +8,7 @@ import os
 import sys
 import tempfile
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -27,6 +27,19 @@ _log = logging.getLogger(__name__)
 ARCHIVE: Final = "spark.sparkmirror.archive"
 """Ours: `auto`, `none` where executors have sparkmirror installed, or an archive's path or URL."""
 _PYTHON: Final = "spark.pyspark.python"
+
+
+class ShippedModules:
+    """Knows the packages that executors have beside their own."""
+
+    def __init__(self) -> None:
+        self._names = {"sparkmirror"}
+
+    def missing(self, modules: Iterable[str]) -> Sequence[str]:
+        """The packages of these modules that were not asked for before."""
+        names = sorted({name.partition(".")[0] for name in modules} - self._names)
+        self._names.update(names)
+        return names
 
 
 class Shipped(NamedTuple):

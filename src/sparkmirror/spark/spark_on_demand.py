@@ -1,16 +1,18 @@
 """Starts a Spark session in the background when it is first needed."""
 
 import logging
+import os
 import re
 import threading
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, Self
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.metrics.readings import JvmReading
-from sparkmirror.spark.jvm_samples import JvmSamples, sample_of
+from sparkmirror.spark.jvm_samples import JvmSamples
 from sparkmirror.spark.session import Session, default_master
 
 _log = logging.getLogger(__name__)
@@ -19,14 +21,28 @@ _log = logging.getLogger(__name__)
 class SparkOnDemand:
     """Safe in any thread."""
 
-    def __init__(self, spark: Mapping[str, str], slots: int, log_file: Path) -> None:
-        """`spark` are the user's `spark.*` properties; without a master it is local, with so many slots."""
-        self._default_master = default_master(slots)
-        self._spark = spark
+    def __init__(self, start: Callable[[], Session], log_file: Path, where: str) -> None:
+        """`start` blocks, and raises SparkmirrorError; `where` is the master, as far as it is known."""
+        self._start = start
+        self._where = where
         self._log_file = log_file
         self._lock = threading.Lock()
         self._session: Future[Session] | None = None
         self._samples = JvmSamples(self._sample)
+        self.page: str | None = None
+        """The mirror's page, once it is served."""
+
+    @classmethod
+    def own(cls, spark: Mapping[str, str], slots: int, log_file: Path) -> Self:
+        """`spark` are the user's `spark.*` properties; without a master it is local, with so many slots."""
+        master = default_master(slots)
+        where = spark.get("spark.master", master)
+        return cls(lambda: Session.start(master, spark, log_file), log_file, where)
+
+    @classmethod
+    def beside(cls, spark: Any, slots: int | None) -> Self:
+        """Use the Spark of a user's SparkSession, `spark`, as `Session.beside` does."""
+        return cls(lambda: Session.beside(spark, slots), Path(os.devnull), "the session of this program")
 
     def session(self) -> "Future[Session]":
         """Return a future session, whose result raises SparkmirrorError when Spark doesn't come up."""
@@ -39,9 +55,7 @@ class SparkOnDemand:
     def _started(self, then: Callable[[Session], None]) -> "Future[Session]":
         with self._lock:
             if self._session is None:
-                _log.info(
-                    "starting Spark on %s …", _shown(self._spark.get("spark.master", self._default_master))
-                )
+                _log.info("starting Spark on %s …", _shown(self._where))
                 self._session = Future()
                 starting = threading.Thread(
                     target=self._run, args=(self._session, then), name="start Spark", daemon=True
@@ -65,7 +79,7 @@ class SparkOnDemand:
             return error
         if session.result().is_alive:
             return None
-        return SparkmirrorError(f"Spark's JVM ended unexpectedly; {session.result().log_hint}")
+        return SparkmirrorError(session.result().end_reason)
 
     def jvm(self) -> JvmReading | None:
         """The driver's JVM as of some seconds ago; None while it does not run, or does not answer."""
@@ -75,8 +89,7 @@ class SparkOnDemand:
         session = self._session
         if session is None or not session.done() or session.cancelled() or session.exception() is not None:
             return None
-        jvm = session.result().spark.sparkContext._jvm  # noqa: SLF001 - PySpark has no other way to it
-        return None if jvm is None else sample_of(jvm)
+        return session.result().jvm_reading()
 
     def cancel_start(self) -> None:
         """Let nobody wait for a session that is just starting: it ends as soon as it runs."""
@@ -92,7 +105,8 @@ class SparkOnDemand:
     def _run(self, session: "Future[Session]", then: Callable[[Session], None]) -> None:
         started_at = time.monotonic()
         try:
-            made = Session.start(self._default_master, self._spark, self._log_file)
+            made = self._start()
+            made.page = self.page
         except SparkmirrorError as error:
             _fail(session, error)
         except OSError as error:
@@ -103,7 +117,7 @@ class SparkOnDemand:
             if not session.set_running_or_notify_cancel():
                 made.close()
                 return
-            took_s, master = time.monotonic() - started_at, _shown(str(made.spark.sparkContext.master))
+            took_s, master = time.monotonic() - started_at, _shown(made.master)
             _log.info("Spark runs on %s after %.1f s; %s", master, took_s, made.log_hint)
             session.set_result(made)
             then(made)

@@ -8,7 +8,8 @@ from typing import Protocol
 
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog
-from sparkmirror.spark.executors import JobStatus, explained
+from sparkmirror.spark.executors import explained
+from sparkmirror.spark.host import JobState
 
 _WAITING_S = 10.0
 """A cancelled task of the last copy job holds its slot for some seconds."""
@@ -19,7 +20,7 @@ _REPORTED_BY_THE_TASK = "TaskFailedError"
 class Watched(Protocol):
     """A CopyJob."""
 
-    def status(self, known_failures: int) -> JobStatus | None: ...
+    def state(self, known_failures: int) -> JobState | None: ...
 
 
 class SparkWatch:
@@ -34,26 +35,28 @@ class SparkWatch:
         """The tasks that have no slot, if there are some for longer."""
         self._log_failures_at = float("-inf")
 
-    def check(self, job: Watched, now: float) -> None:
+    def check(self, job: Watched, now: float) -> JobState | None:
+        """Returns the job's state, where Spark tells it."""
         if job is not self._job:
             self._job, self._failures, self._failures_logged = job, 0, 0
             self._waits_since, self.waiting = None, ()
-        status = job.status(self._failures)
-        if status is not None:
-            self._check_failures(status, now)
-            self._check_waiting(status, now)
+        state = job.state(self._failures)
+        if state is not None:
+            self._check_failures(state, now)
+            self._check_waiting(state, now)
+        return state
 
-    def _check_failures(self, status: JobStatus, now: float) -> None:
-        self._failures = status.failures
-        failure = status.last_failure
+    def _check_failures(self, state: JobState, now: float) -> None:
+        self._failures = state.failures
+        failure = state.last_failure
         if failure is None or _REPORTED_BY_THE_TASK in failure or now < self._log_failures_at:
             return
         self._log_failures_at = now + _REPEAT_S
-        new, self._failures_logged = status.failures - self._failures_logged, status.failures
+        new, self._failures_logged = state.failures - self._failures_logged, state.failures
         self._log.warning("Spark lost %d attempts of tasks and retries them: %s", new, explained(failure))
 
-    def _check_waiting(self, status: JobStatus, now: float) -> None:
-        if not status.waiting:
+    def _check_waiting(self, state: JobState, now: float) -> None:
+        if not state.waiting:
             self._waits_since, self.waiting = None, ()
             return
         self._waits_since = now if self._waits_since is None else self._waits_since
@@ -62,14 +65,14 @@ class SparkWatch:
         if not self.waiting:
             self._log.warning(
                 "%d of %d tasks wait for a slot of Spark, and their partitions are not copied",
-                status.waiting,
-                status.tasks,
+                state.waiting,
+                state.tasks,
             )
-        self.waiting = [_without_slot(status)]
+        self.waiting = [_without_slot(state)]
 
 
-def _without_slot(status: JobStatus) -> Trouble:
-    waiting = f"{status.waiting} of {status.tasks}"
+def _without_slot(state: JobState) -> Trouble:
+    waiting = f"{state.waiting} of {state.tasks}"
     reason = f"{waiting} wait for a slot of Spark, and their partitions are not copied"
     remedy = "give Spark more cores, or end what holds them"
     return Trouble(Cause(TroubleWord.WAITING, Subject.TASK, reason, remedy), "tasks")

@@ -1,21 +1,24 @@
 """Compares ranges as one Spark job of one stage, and returns outcomes as soon as a task ends."""
 
 import queue
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
 from typing import Any
 
 import pyarrow as pa
 from pyspark.accumulators import AccumulatorParam
 
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.quantities import counted
+from sparkmirror.spark.classic_host import ClassicHost
+from sparkmirror.spark.host import SparkJob
 from sparkmirror.spark.session import Session
 from sparkmirror.verify.range_comparison import RangeOutcome, RangePlan, outcome_of
 
 SETTINGS = {"spark.task.maxFailures": "4"}
 """Spark settings of the session: a comparison that fails by a bug must end; copy jobs retry for ever."""
 
-_GROUP = "verify"
+_TAG = "verify"
 _SCHEMA = "nothing int"
 _ARROW = pa.schema([("nothing", pa.int32())])
 _TASKS_PER_SLOT = 16
@@ -39,13 +42,11 @@ def verify_ranges(
         return
     session.require_private(frozenset().union(*(plan.sides.connections for plan in plans)))
     arrived: queue.SimpleQueue[RangeOutcome] = queue.SimpleQueue()
-    failure: list[str] = []
-    job = threading.Thread(target=_run, args=(session, plans, arrived.put, failure), name=_GROUP, daemon=True)
     left = set(range(len(plans)))
-    job.start()
+    job = _submit(session, plans, arrived.put)
     try:
         while left:
-            has_ended = not job.is_alive()
+            has_ended = job.done()
             try:
                 outcome = arrived.get(timeout=_POLL_S)
             except queue.Empty:
@@ -56,30 +57,25 @@ def verify_ranges(
                 left.remove(outcome.number)
                 on_outcome(outcome)
     except BaseException:
-        session.spark.sparkContext.cancelJobGroup(_GROUP)
+        session.host.cancel(_TAG)
         raise
-    job.join()
+    error = job.exception()
     if left:
-        reason = failure[0] if failure else "it ended early"
-        raise SparkmirrorError(f"the Spark job failed: {reason}; {session.log_hint}")
+        text = "it ended early" if error is None else (str(error).strip() or repr(error)).splitlines()[0]
+        raise SparkmirrorError(f"the Spark job failed: {text}; {session.log_hint}")
 
 
-def _run(
-    session: Session,
-    plans: Sequence[RangePlan],
-    on_outcome: Callable[[RangeOutcome], None],
-    failure: list[str],
-) -> None:
-    try:
-        spark = session.spark
-        session.ship(frozenset().union(*(plan.sides.modules for plan in plans)))
-        spark.sparkContext.setJobGroup(_GROUP, _GROUP, interruptOnCancel=False)
-        outcomes = spark.sparkContext.accumulator([], _Outcomes(on_outcome))
-        shares = _shares(plans, session.slots * _TASKS_PER_SLOT)
-        count = len(shares)
-        spark.range(0, count, 1, count).mapInArrow(_compare_shares(shares, outcomes), _SCHEMA).collect()
-    except Exception as error:  # noqa: BLE001 - raised in the caller's thread
-        failure.append((str(error).strip() or repr(error)).splitlines()[0])
+def _submit(
+    session: Session, plans: Sequence[RangePlan], on_outcome: Callable[[RangeOutcome], None]
+) -> "Future[Sequence[Any]]":
+    host = session.host
+    assert isinstance(host, ClassicHost), "a comparison has a JVM of its own"
+    outcomes = host.accumulator([], _Outcomes(on_outcome))
+    shares = _shares(plans, session.slots * _TASKS_PER_SLOT)
+    description = f"compare {counted(len(plans), 'range')} of partitions"
+    modules = frozenset().union(*(plan.sides.modules for plan in plans))
+    task = _compare_shares(shares, outcomes)
+    return host.submit(SparkJob(task, len(shares), _SCHEMA, _TAG, description, modules=modules))
 
 
 def _shares(plans: Sequence[RangePlan], count: int) -> list[list[tuple[int, RangePlan]]]:

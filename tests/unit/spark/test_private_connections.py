@@ -20,4 +20,4 @@ from sparkmirror.spark.session import unprotected
     ],
 )
 def test_what_is_missing(settings: dict[str, str], missing: str | None) -> None:
-    assert unprotected(settings) == missing
+    assert unprotected(settings.get) == missing

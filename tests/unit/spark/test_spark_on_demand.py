@@ -30,7 +30,7 @@ def test_a_session_that_is_just_starting_is_not_waited_for_and_ends_as_soon_as_i
     caplog.set_level(logging.INFO)
     session = SlowSession()
     monkeypatch.setattr(Session, "start", session.start)
-    spark = SparkOnDemand({}, 1, tmp_path / "log")
+    spark = SparkOnDemand.own({}, 1, tmp_path / "log")
     asked = spark.session()
     assert spark.is_starting
     assert caplog.messages == ["starting Spark on local[1] …"]

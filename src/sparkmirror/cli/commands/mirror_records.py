@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from sparkmirror.cli.commands import topics_explain
+from sparkmirror.cli.arguments import mirror_file, not_negative
+from sparkmirror.cli.commands import spark_checkpoint, topics_explain
 from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.client.mirror_client import MirrorClient
 from sparkmirror.config.properties import read_properties
@@ -23,9 +24,14 @@ _TRANSLATE_HELP = """\
 Print the offsets at which consumer groups of an upstream cluster continue in this one, by the last
 checkpoints of a mirror, Java's or this one.
 
+With --spark-checkpoint, print the startingOffsets of a query of Spark's structured streaming for the other
+cluster: as JSON, from the offsets that it has committed in its checkpoint folder, by the mirror's offset
+syncs. No record is skipped. Stop the query before.
+
 examples:
   sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group billing
   sparkmirror translate-offsets --bootstrap-server east-1:9092 --source us-west --group a --group b -o json
+  sparkmirror translate-offsets mm2.properties --spark-checkpoint /checkpoints/orders
 """
 
 
@@ -80,17 +86,25 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "translate-offsets",
         description=_TRANSLATE_HELP,
     )
-    _add_cluster(parser)
-    parser.add_argument("--source", required=True, metavar="ALIAS", help="the cluster that the groups are on")
+    _add_cluster(parser, is_required=False)
+    parser.add_argument("--source", metavar="ALIAS", help="the cluster that the groups are on")
     parser.add_argument(
-        "--group",
-        required=True,
-        action="append",
-        dest="groups",
-        metavar="GROUP",
-        help="a consumer group; may be repeated",
+        "--group", action="append", dest="groups", metavar="GROUP", help="a consumer group; may be repeated"
     )
-    parser.set_defaults(run=translate_offsets)
+    parser.add_argument(
+        "file", nargs="?", type=mirror_file, metavar="FILE", help="the mirror's file, for --spark-checkpoint"
+    )
+    parser.add_argument(
+        "--spark-checkpoint", type=Path, metavar="DIR", help="a query's checkpointLocation, on this machine"
+    )
+    parser.add_argument("--flow", metavar="A->B", help="of several flows of FILE, the one to move along")
+    parser.add_argument(
+        "--source-number",
+        type=not_negative,
+        metavar="N",
+        help="of several Kafka sources of the query, the Nth of its plan, from 0",
+    )
+    parser.set_defaults(run=lambda arguments: translate_offsets(arguments, parser))
     parser = subparsers.add_parser(
         "topics",
         description="Print the topics that were replicated into a cluster, a line each: the topic, the "
@@ -105,7 +119,16 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         _add_dump(subparsers, dump)
 
 
-def translate_offsets(arguments: argparse.Namespace) -> int:
+def translate_offsets(arguments: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
+    if arguments.spark_checkpoint is not None:
+        if arguments.file is None:
+            parser.error("--spark-checkpoint needs FILE, the mirror's mm2.properties")
+        return spark_checkpoint.run(arguments)
+    for option in ("bootstrap_server", "source", "groups"):
+        if getattr(arguments, option) is None:
+            parser.error(
+                f"--{option.replace('_', '-').rstrip('s')} is required, unless --spark-checkpoint is"
+            )
     with _client(arguments) as client:
         found = client.remote_offsets_of(arguments.groups, arguments.source)
     rows = [

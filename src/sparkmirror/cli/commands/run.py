@@ -15,6 +15,7 @@ from sparkmirror.cli.http_server import (
     current_view,
     serve_metrics,
     serve_pages,
+    shown_url,
 )
 from sparkmirror.cli.logging import add_logging_arguments
 from sparkmirror.cli.process import stop_on_signals
@@ -119,11 +120,15 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.master:
         read.spark["spark.master"] = arguments.master
     require_spark()
-    from sparkmirror.mirror.dedicated import MirrorMaker  # noqa: PLC0415 - needs PySpark, the parser does not
+    from sparkmirror.mirror.dedicated import (  # noqa: PLC0415 - needs PySpark, the parser does not
+        MirrorMaker,
+        own_spark,
+    )
 
     log_file = arguments.log_file or spark_log_file("run")
     accepted = frozenset(map(Alias, arguments.accept_cluster))
-    mirror = MirrorMaker(read.flows, read.spark, log_file, shared=read.shared, accepted=accepted)
+    spark = own_spark(read.flows, read.spark, log_file)
+    mirror = MirrorMaker(read.flows, spark, shared=read.shared, accepted=accepted)
     _log.info("flows: %s", ", ".join(map(_named, read.flows)))
     stop_on_signals(mirror.stop)
     try:
@@ -194,6 +199,7 @@ def _serve(
 ) -> None:
     """Serve until the process ends. Raises SparkmirrorError for an address that can't be used."""
     if arguments.http is not None:
-        serve_pages(mirror, metrics, arguments.http, flows)
+        server = serve_pages(mirror, metrics, arguments.http, flows)
+        mirror.show_page(f"{shown_url(arguments.http.listener, server)}/ui/")
     if arguments.metrics_port is not None:
         serve_metrics(mirror, metrics, arguments.metrics_port)

@@ -60,9 +60,29 @@ def copy_task(plans: Sequence[TaskPlan]) -> Callable[[Iterable[pa.RecordBatch]],
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         numbers = [number for batch in batches for number in batch.column(0).to_pylist()]
         for number in numbers:
-            yield from _RunningTask(plans[number]).run()
+            with _worker_settings(plans[number].task):
+                yield from _RunningTask(plans[number]).run()
 
     return run
+
+
+@contextlib.contextmanager
+def _worker_settings(task: int) -> Iterator[None]:
+    """Prepare this process for a copy task. In a user's Spark it may run their functions before and after."""
+    threshold, interval, log = gc.get_threshold(), sys.getswitchinterval(), logging.getLogger()
+    handlers = list(log.handlers)
+    gc.set_threshold(_GC_THRESHOLD)
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    level = log.level
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"task {task}: %(message)s")
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*threshold)
+        sys.setswitchinterval(interval)
+        log.setLevel(level)
+        log.handlers[:] = handlers
 
 
 class TaskFailedError(SparkmirrorError):
@@ -71,10 +91,6 @@ class TaskFailedError(SparkmirrorError):
 
 class _RunningTask:
     def __init__(self, plan: TaskPlan) -> None:
-        gc.set_threshold(_GC_THRESHOLD)
-        sys.setswitchinterval(_SWITCH_INTERVAL_S)
-        logging.basicConfig(stream=sys.stderr, level=logging.INFO, format=f"task {plan.task}: %(message)s")
-        logging.getLogger("kafka").setLevel(logging.CRITICAL)
         self._plan = replace(plan, attempt=_attempts_before())
         self._jvm = _lowest_socket()
         self._copy: CopyLoop | None = None
@@ -89,7 +105,7 @@ class _RunningTask:
 
     def run(self) -> Iterator[pa.RecordBatch]:
         """Yield empty batches, and the outcome when the copy job has ended. Raises TaskFailedError."""
-        self._install_signals()
+        handlers = self._install_signals()
         self._thread.start()
         try:
             yield from self._pulses(self._done, math.inf)
@@ -106,6 +122,8 @@ class _RunningTask:
         finally:
             self._watch.stop()
             os.close(self._done)
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
         if self._reason in _FINAL:
             yield Outcome(self._plan.task, self._reason).to_batch()
         else:
@@ -179,12 +197,13 @@ class _RunningTask:
         self._thread.join()
         os._exit(0)
 
-    def _install_signals(self) -> None:
+    def _install_signals(self) -> dict[int, Any]:
+        """Let the signals that end a process end it in order; returns the handlers before."""
+
         def leave(_: int, __: Any) -> None:
             self._leave()
 
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            signal.signal(number, leave)
+        return {number: signal.signal(number, leave) for number in (signal.SIGTERM, signal.SIGHUP)}
 
 
 def _attempts_before() -> int:
