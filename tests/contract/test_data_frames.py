@@ -180,6 +180,14 @@ def test_ranges(cluster: AnyCluster, orders: str, more: dict[str, str], first: i
     assert read(batch(cluster, orders, **more)) == expected
 
 
+def test_an_end_behind_the_log_is_named(cluster: AnyCluster, orders: str) -> None:
+    more = {"endingOffsets": '{"dataframes.orders":{"0":9,"1":5000,"2":-1}}'}
+    with pytest.raises(ConfigError, match=rf"orders-1: 5000 .*endingOffsets.*ends at offset {COUNT}"):
+        batch(cluster, orders, **more).partitions()
+    expected = [row for row in consumed(cluster, orders) if row["partition"] == 1 or row["offset"] < 9]
+    assert read(batch(cluster, orders, failOnDataLoss="false", **more)) == expected
+
+
 def test_tasks_share_large_partitions(cluster: AnyCluster, orders: str) -> None:
     assert len(batch(cluster, orders).partitions()) == 2
     assert len(batch(cluster, orders, minPartitions="9").partitions()) == 10

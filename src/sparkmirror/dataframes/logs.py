@@ -80,6 +80,8 @@ class Logs:
             case AtOffsets(given):
                 self._check_named(given, found.partitions, starting=starting)
                 offsets = self._resolved(given)
+                if not starting:
+                    offsets = self._within(offsets)
             case AtTimes(times):
                 self._check_named(times, found.partitions, starting=starting)
                 offsets = self._since(times, starting=starting)
@@ -132,6 +134,16 @@ class Logs:
         for time in set(times.values()):
             found |= self._offsets([each for each, at in times.items() if at == time], time)
         return found
+
+    def _within(self, ends: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, int]:
+        """The ends that records are there for. Raises ConfigError if others are an error."""
+        latest = self._offsets(ends, Bound.LATEST)
+        beyond = sorted(partition for partition, end in ends.items() if end > latest[partition])
+        if beyond and self._options.fails_on_data_loss:
+            first = beyond[0]
+            reason = f"the partition ends at offset {latest[first]}"
+            raise ConfigError("endingOffsets", f"{first}: {ends[first]}", reason)
+        return {partition: min(end, latest[partition]) for partition, end in ends.items()}
 
     def _since(self, times: Mapping[TopicPartition, int], *, starting: bool) -> dict[TopicPartition, int]:
         found = self._by_time(times)
