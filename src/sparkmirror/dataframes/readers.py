@@ -23,7 +23,7 @@ from sparkmirror.dataframes.planning import OffsetRange, divided
 from sparkmirror.dataframes.pushed_filters import Bounds, bounds_of
 from sparkmirror.dataframes.query_offset import QueryOffset, limited, lost_between, records_between
 from sparkmirror.dataframes.read_options import ReadOptions, read_options
-from sparkmirror.dataframes.reading import EVERY_TIME, Reading, data_loss, read_range
+from sparkmirror.dataframes.reading import Reading, data_loss, read_range
 from sparkmirror.dataframes.schema import check_source_schema
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.kafka.data.partition_reader import PartitionReader
@@ -89,9 +89,10 @@ class BatchReader(DataSourceReader):
         if self._bounds is None:
             return list(ranges)
         needed = [cut for each in ranges if (cut := self._bounds.cut(each)) is not None]
-        if self._bounds.times.first == EVERY_TIME.first:
+        first_ms = self._bounds.times.first
+        if first_ms <= 0:
             return needed
-        since = logs.since({each.partition: max(0, self._bounds.times.first) for each in needed})
+        since = logs.since({each.partition: first_ms for each in needed})
         return [each._replace(first=max(each.first, since[each.partition])) for each in needed]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
