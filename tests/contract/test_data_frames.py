@@ -22,7 +22,9 @@ from sparkmirror.dataframes.readers import (
 )
 from sparkmirror.dataframes.schema import source_schema
 from sparkmirror.domain.errors import ConfigError, KafkaError
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_offsets import await_stable
+from tests.memory.server import MemoryServer
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import create_topic, delete_records, delete_topic, grow
 from tests.support.connections import connection
@@ -305,7 +307,9 @@ def test_micro_batches_are_the_topic(cluster: AnyCluster, orders: str) -> None:
     assert [len(rows) for _, rows in found] == [150, 150, 150, 150, 150, 50]
     assert ordered([row for _, rows in found for row in rows]) == consumed(cluster, orders)
     assert found[-1][0]["dataframes.orders"] == {"0": COUNT, "1": COUNT, "2": 0}
-    assert reader.reportLatestOffset() == found[-1][0]
+    latest = reader.reportLatestOffset()
+    assert latest is not None
+    assert latest[orders] == found[-1][0][orders]
     reader.stop()
 
 
@@ -406,6 +410,27 @@ def test_a_log_that_ends_early_is_found(cluster: AnyCluster) -> None:
         rows_of(reader, reader.partitions(start, ahead))
     lenient = stream(cluster, topic, failOnDataLoss="false", **{"kafkaConsumer.pollTimeoutMs": "1200"})
     assert len(rows_of(lenient, lenient.partitions(start, ahead))) == 5
+    for each in (reader, lenient):
+        each.stop()
+
+
+@pytest.mark.memory
+def test_a_log_that_was_truncated_and_has_grown_again_is_found(memory_cluster: MemoryServer) -> None:
+    topic = "dataframes.truncated"
+    create_topic(memory_cluster.bootstrap_servers, topic)
+    for at in range(0, 10, 5):
+        write(memory_cluster, topic, range(at, at + 5), partition=0)
+    reader = stream(memory_cluster, topic)
+    ((end, _),) = batches(reader, reader.initialOffset())
+    assert end["leader epochs"] == {topic: {"0": 0}}
+    log = memory_cluster.cluster.log(TopicPartition(topic, 0))
+    memory_cluster.call(lambda: log.truncate(5, memory_cluster.cluster.now_ms()))
+    write(memory_cluster, topic, range(5, 15), partition=0)
+    with pytest.raises(KafkaError, match=r"truncated-0: the log was truncated at offset 5, .*failOnDataLoss"):
+        list(batches(reader, end))
+    lenient = stream(memory_cluster, topic, failOnDataLoss="false")
+    ((_, rows),) = batches(lenient, end)
+    assert [row["offset"] for row in rows] == list(range(10, 15))
     for each in (reader, lenient):
         each.stop()
 

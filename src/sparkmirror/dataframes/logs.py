@@ -12,7 +12,7 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.domain.topics import ListedTopic
 from sparkmirror.kafka.admin.topic_listing import TopicLister
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.data.partition_offsets import offsets_by
+from sparkmirror.kafka.data.partition_offsets import LogEnd, log_ends_by
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.policies.java_regex import compile_list
@@ -64,12 +64,15 @@ class Logs:
         """
         for _ in range(max(1, self._options.lookup_retries)):
             found = self.partitions()
-            offsets = self._offsets(found.partitions, Bound.LATEST)
-            if all((known or {}).get(partition, 0) <= offset for partition, offset in offsets.items()):
+            ends = self._log_ends(found.partitions, Bound.LATEST)
+            if all((known or {}).get(partition, 0) <= end.offset for partition, end in ends.items()):
                 break
             self._network.sleep(self._options.lookup_interval_s)
             self._cluster.forget()
-        return QueryOffset(offsets, found.topic_ids)
+        offsets = {partition: end.offset for partition, end in ends.items()}
+        return QueryOffset(
+            offsets, found.topic_ids, {partition: end.epoch for partition, end in ends.items()}
+        )
 
     def at(self, limit: OffsetLimit, *, starting: bool) -> QueryOffset:
         """The offsets of a limit. Raises ConfigError where it names other partitions than there are."""
@@ -111,13 +114,16 @@ class Logs:
         return topics
 
     def _offsets(self, partitions: Collection[TopicPartition], which: int) -> dict[TopicPartition, int]:
+        return {partition: end.offset for partition, end in self._log_ends(partitions, which).items()}
+
+    def _log_ends(self, partitions: Collection[TopicPartition], which: int) -> dict[TopicPartition, LogEnd]:
         """Retries what may pass until the request's time-out has passed."""
-        found: dict[TopicPartition, int] = {}
+        found: dict[TopicPartition, LogEnd] = {}
         connection = self._settings.connection
         retries = Retries(connection, self._network.time() + connection.request_timeout_s)
         while left := [partition for partition in partitions if partition not in found]:
-            answers = offsets_by(self._cluster, self._settings, left, which)
-            found |= {at: offset for at, offset in answers.items() if isinstance(offset, int)}
+            answers = log_ends_by(self._cluster, self._settings, left, which)
+            found |= {at: end for at, end in answers.items() if isinstance(end, LogEnd)}
             errors = [error for error in answers.values() if isinstance(error, SparkmirrorError)]
             if errors:
                 retries.wait(min(errors, key=lambda error: error.retriable))

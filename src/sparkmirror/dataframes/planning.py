@@ -7,11 +7,15 @@ from sparkmirror.domain.ids import TopicPartition
 
 
 class OffsetRange(NamedTuple):
-    """The records of a partition from `first` on, before `end`."""
+    """The records of a partition from `first` on, before `end`.
+
+    `epoch` is a leader epoch in which the log reached `first`, -1 if none is known.
+    """
 
     partition: TopicPartition
     first: int
     end: int
+    epoch: int = -1
 
     @property
     def size(self) -> int:
@@ -47,5 +51,5 @@ def _parts(whole: OffsetRange, count: int) -> Iterator[OffsetRange]:
     for left in range(count, 0, -1):
         end = first + (whole.end - first) // left
         if end > first:
-            yield whole._replace(first=first, end=end)
+            yield whole._replace(first=first, end=end, epoch=whole.epoch if first == whole.first else -1)
         first = end

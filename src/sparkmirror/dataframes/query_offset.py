@@ -10,7 +10,8 @@ from sparkmirror.dataframes.offset_limits import from_json, to_json
 from sparkmirror.domain.ids import TopicPartition, decode_topic_id, encode_topic_id, is_another
 
 _TOPIC_IDS: Final = "topic ids"
-"""No topic has this name: it holds a space."""
+_EPOCHS: Final = "leader epochs"
+"""No topics have these names: they hold a space."""
 
 
 class StreamingProgress(Protocol):
@@ -22,23 +23,35 @@ class StreamingProgress(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class QueryOffset:
-    """The next offset of each partition, and the ids of topics, by which recreated topics are found.
+    """The next offset of each partition; its JSON is that of Spark's Kafka source, with ids and epochs.
 
-    Its JSON is that of Spark's Kafka source, with the ids beside the topics.
+    Recreated topics are found by `topic_ids`, truncated logs by `epochs`: those that leaders had when they
+    told where their logs end.
     """
 
     offsets: Mapping[TopicPartition, int]
     topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    epochs: Mapping[TopicPartition, int] = field(default_factory=dict)
 
     @classmethod
     def parse(cls, content: Mapping[str, Any]) -> "QueryOffset":
-        ids = content.get(_TOPIC_IDS, {})
-        offsets = from_json({topic: found for topic, found in content.items() if topic != _TOPIC_IDS})
-        return cls(offsets, {topic: decode_topic_id(text) for topic, text in ids.items()})
+        topics = dict(content)
+        ids, epochs = topics.pop(_TOPIC_IDS, {}), topics.pop(_EPOCHS, {})
+        known = {topic: decode_topic_id(text) for topic, text in ids.items()}
+        return cls(from_json(topics), known, from_json(epochs))
 
     def json(self) -> dict[str, Any]:
         ids = {topic: encode_topic_id(found) for topic, found in sorted(self.topic_ids.items()) if found}
-        return {**to_json(self.offsets), **({_TOPIC_IDS: ids} if ids else {})}
+        epochs = to_json({partition: epoch for partition, epoch in self.epochs.items() if epoch >= 0})
+        beside = {_TOPIC_IDS: ids, _EPOCHS: epochs}
+        return {**to_json(self.offsets), **{name: content for name, content in beside.items() if content}}
+
+    def after(self, start: "QueryOffset") -> "QueryOffset":
+        """The same, with the epochs of before where nothing was added: Spark compares the texts."""
+        same = {each for each, offset in self.offsets.items() if offset == start.offsets.get(each)}
+        epochs = {each: epoch for each, epoch in self.epochs.items() if each not in same}
+        before = {each: epoch for each, epoch in start.epochs.items() if each in same}
+        return replace(self, epochs={**epochs, **before})
 
     def has_other(self, topic: str, ids: Mapping[str, bytes]) -> bool:
         """Whether the topic was recreated, as far as ids tell."""

@@ -152,7 +152,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         ends = self._until or self._logs.ends(begin.offsets)
         self._latest = ends
         if isinstance(limit, ReadAllAvailable):
-            return ends.json()
+            return ends.after(begin).json()
         begins = begin.begins(ends, self._logs.starts(begin.new_partitions(ends)))
         options = self._options
         if options.trigger_offsets_min is not None and self._until is None:
@@ -163,7 +163,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             self._triggered = now
         if options.trigger_offsets_max is not None:
             ends = limited(begins, ends, options.trigger_offsets_max)
-        return ends.json()
+        return ends.after(begin).json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:  # noqa: N802
         return None if self._latest is None else self._latest.json()
@@ -177,7 +177,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         for what in lost:
             _log.warning("%s", what)
         begins = begin.begins(ends, log_starts)
-        ranges = [OffsetRange(each, begins[each], offset) for each, offset in ends.offsets.items()]
+        new = set(begin.new_partitions(ends))
+        ranges = [
+            OffsetRange(each, begins[each], end, -1 if each in new else begin.epochs.get(each, -1))
+            for each, end in ends.offsets.items()
+        ]
         options = self._options
         return [
             RangeOfPartition(part)

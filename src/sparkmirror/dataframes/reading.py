@@ -101,8 +101,8 @@ class _Batches:
         self._reader = reader
         self._network = network_of(reading.consumer.connection)
         self._position = wanted.first
-        self._epoch = NO_EPOCH
-        """The leader epoch of the last batch that was read here."""
+        self._epoch = wanted.epoch
+        """The leader epoch of the last batch that was read, or a later one in which the log had it."""
 
     def read(self) -> Iterator[_Placed]:
         last_found = self._network.time()
@@ -110,7 +110,11 @@ class _Batches:
             before = self._position
             (fetched,) = self._reader.fetch({self._partition: self._position}, _WAIT_S, self._epoch)
             if fetched.diverged_at is not None:
-                self._lose(f"the log was truncated at offset {fetched.diverged_at}, which was read before")
+                # Equal where a leader had an epoch to which it wrote nothing.
+                if fetched.diverged_at < self._position:
+                    self._lose(
+                        f"the log was truncated at offset {fetched.diverged_at}, which was read before"
+                    )
                 self._epoch = NO_EPOCH
             elif fetched.error:
                 self._skip_lost()

@@ -23,6 +23,13 @@ def test_json_is_that_of_spark_with_the_ids_of_topics() -> None:
     assert QueryOffset({A: 1}).json() == {"orders": {"0": 1}}
 
 
+def test_epochs_are_kept_where_nothing_was_added() -> None:
+    start = QueryOffset({A: 1, B: 2}, {}, {A: 0, B: 0})
+    found = QueryOffset({A: 1, B: 3}, {}, {A: 5, B: 5}).after(start)
+    assert found.json() == {"orders": {"0": 1, "1": 3}, "leader epochs": {"orders": {"0": 0, "1": 5}}}
+    assert QueryOffset.parse(found.json()) == found
+
+
 SIZES: Final = st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 1000), min_size=1)
 
 

@@ -4,7 +4,7 @@ import random
 import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kafka.protocol.admin import DescribeLogDirsRequest, DescribeLogDirsResponse
 from kafka.protocol.consumer import ListOffsetsRequest, ListOffsetsResponse
@@ -14,7 +14,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.admin.metadata import Metadata
+from sparkmirror.kafka.admin.metadata import NO_EPOCH, Metadata
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.net.transport import network_of
@@ -86,10 +86,30 @@ def offsets_by(
     unreplicated: bool = False,
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
     """Do as `list_offsets`, over the cluster's connections."""
+    found = log_ends_by(cluster, settings, partitions, which, unreplicated=unreplicated)
+    return {each: end.offset if isinstance(end, LogEnd) else end for each, end in found.items()}
+
+
+class LogEnd(NamedTuple):
+    """An offset of a partition, and its leader's epoch when it told it, -1 if that is unknown."""
+
+    offset: int
+    epoch: int
+
+
+def log_ends_by(
+    cluster: Cluster,
+    settings: ConsumerSettings,
+    partitions: Collection[TopicPartition],
+    which: int,
+    *,
+    unreplicated: bool = False,
+) -> Mapping[TopicPartition, LogEnd | SparkmirrorError]:
+    """Do as `offsets_by`, with leader epochs."""
 
     def ask(
         connection: Connection, led: Sequence[TopicPartition]
-    ) -> Mapping[TopicPartition, int | SparkmirrorError]:
+    ) -> Mapping[TopicPartition, LogEnd | SparkmirrorError]:
         request = _offsets_request(led, which, read_committed=settings.read_committed)
         if unreplicated:
             request.replica_id = _DEBUGGING_REPLICA_ID
@@ -98,7 +118,7 @@ def offsets_by(
             request, ListOffsetsResponse, timeout_s=timeout_s, version_max=_VERSION_MAX
         )
         return {
-            TopicPartition(topic.name, found.partition_index): _offset(cluster, topic.name, found)
+            TopicPartition(topic.name, found.partition_index): _log_end(cluster, topic.name, found)
             for topic in response.topics
             for found in topic.partitions
         }
@@ -200,11 +220,12 @@ def log_sizes(
     return {partition: size for partition, size in sizes.items() if not isinstance(size, SparkmirrorError)}
 
 
-def _offset(cluster: Cluster, topic: str, found: Any) -> int | SparkmirrorError:
+def _log_end(cluster: Cluster, topic: str, found: Any) -> LogEnd | SparkmirrorError:
     if found.error_code:
         action = f"ListOffsets of {topic}-{found.partition_index}"
         return cluster.error(found.error_code, action, Need.DESCRIBE_TOPIC.of(topic))
-    return int(found.offset)
+    epoch = getattr(found, "leader_epoch", None)
+    return LogEnd(int(found.offset), NO_EPOCH if epoch is None else int(epoch))
 
 
 def _offsets_request(partitions: Collection[TopicPartition], which: int, *, read_committed: bool) -> Any:
