@@ -34,7 +34,7 @@ def rows(spark: SparkSession) -> DataFrame:
         "CAST(id AS STRING) AS key",
         "CAST(concat('value ', id) AS BINARY) AS value",
         "timestamp_millis(1700000000000 + id) AS timestamp",
-        "IF(id % 2 = 0, array(struct('id' AS key, CAST(id AS BINARY) AS value)), NULL) AS headers",
+        "IF(id % 2 = 0, array(struct('id' AS key, CAST('x' AS BINARY) AS value)), NULL) AS headers",
     )
 
 
@@ -71,7 +71,7 @@ def test_batch_write(spark: SparkSession, target_cluster: LocalCluster, prefix: 
 def test_what_cannot_be_written_is_named(
     spark: SparkSession, target_cluster: LocalCluster, columns: list[str], options: dict[str, str], named: str
 ) -> None:
-    frame = rows(spark).withColumn("id", rows(spark)["key"]).select(*columns)
+    frame = rows(spark).selectExpr("*", "key AS id").select(*columns)
     writer = frame.write.format("sparkmirror").mode("append").options(**options)
     with pytest.raises(PySparkException, match=named):
         writer.option("kafka.bootstrap.servers", target_cluster.bootstrap_servers).save()
