@@ -355,7 +355,8 @@ def _batches(rows: _Encoded, part: range, encoding: Encoding) -> list[OutgoingBa
     stamps = rows.timestamps[part.start : part.stop]
     newest = int(stamps.max())
     header = new_header(encoding.codec, len(part), int(stamps[0]), newest)
-    data = build_batch(header, compress(encoding.codec, _payload(rows, part)))
+    payload = _payload(rows, part)
+    data = build_batch(header, compress(encoding.codec, payload) if encoding.codec else payload)
     if len(data) > encoding.bytes_max and len(part) > 1:
         middle = len(part) // 2
         return _batches(rows, part[:middle], encoding) + _batches(rows, part[middle:], encoding)

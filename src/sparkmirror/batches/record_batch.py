@@ -194,7 +194,7 @@ def rewrite_header(
     _CRC.pack_into(data, _CRC_AT, crc32c(data[CRC_COVERS_FROM:]))
 
 
-def build_batch(header: BatchHeader, payload: bytes) -> memoryview:
+def build_batch(header: BatchHeader, payload: bytes | memoryview) -> memoryview:
     """A whole batch from header fields and (compressed) records; length and CRC are computed."""
     data = bytearray(HEADER_BYTES + len(payload))
     _HEADER.pack_into(data, 0, *header)

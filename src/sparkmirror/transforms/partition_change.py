@@ -1,5 +1,6 @@
 """Applies a chain of transforms to the batches of one partition. Pure."""
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -50,8 +51,7 @@ class PartitionChange:
             return True
         codec = batch.header.attributes & CODEC_MASK
         plain = decompress(codec, batch.data[HEADER_BYTES:], bytes_max) if codec else batch.data
-        payload = bytes(plain)
-        return any(name in payload for name in self._names)
+        return any(name.search(plain) for name in self._names)
 
     def apply(
         self, batches: Sequence[FetchedBatch], position: int, encoding: Encoding
@@ -91,7 +91,7 @@ class PartitionChange:
         return records
 
 
-def _names_looked_for(links: Sequence[Link]) -> Sequence[bytes] | None:
+def _names_looked_for(links: Sequence[Link]) -> Sequence[re.Pattern[bytes]] | None:
     """Names without one of which the chain changes nothing; None where it may all the same."""
     found: list[bytes] = []
     for link in links:
@@ -101,7 +101,7 @@ def _names_looked_for(links: Sequence[Link]) -> Sequence[bytes] | None:
             found += [name.encode() for name in link.transform.names]
         else:
             return None
-    return found
+    return [re.compile(re.escape(name)) for name in found]
 
 
 def _rows(link: Link, records: pa.RecordBatch) -> Mask:
