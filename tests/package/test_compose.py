@@ -207,6 +207,7 @@ def test_our_shop_is_mirrored_shown_and_verified(
         await_value(lambda: api.get("/health"), START_TIMEOUT_S, process.log_text)
         copies = [f"west.{topic}" for topic in SHOP]
         await_copied(target_cluster, copies, 1000, process)
+        await_copied(target_cluster, ["west.heartbeats"], 1, process)
         for name in ("west", "east"):
             check = ours.service(name)["healthcheck"]["test"]
             assert subprocess.run(replaced_check(check, places[f"{name}:9092"]), check=False).returncode == 0
