@@ -225,13 +225,13 @@ def strangers(
     if predecessors:
         names = " or ".join(sorted(predecessors))
         remedy = f"to continue where the connector {names} has stopped, set name to that; else {remedy}"
-    for topic, remote in filled:
+    for _, remote in filled:
         yield Finding(
             STRANGER,
             Severity.WARNS,
             remote,
-            f"it holds records on {target}, and this mirror has no position in {topic}: "
-            "all of the source's records would come behind them, those that are there a second time",
+            f"there are records on {target}, and this mirror has no position in its source: all of the "
+            "source's records would come behind them, those that are there a second time",
             remedy,
         )
 

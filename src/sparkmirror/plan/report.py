@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Flow
-from sparkmirror.domain.quantities import as_size, as_time, counted
+from sparkmirror.domain.quantities import as_size, as_time, counted, some_of
 from sparkmirror.plan.flow_plan import Action, Change, FlowPlan, PlannedCopy, Skipped, by_task
 from sparkmirror.plan.flow_plan_json import to_json
 
@@ -166,12 +166,16 @@ def _skipped(skipped: Sequence[Skipped], *, detail: bool) -> Iterator[str]:
 
 
 def _findings(findings: Sequence[Finding], *, detail: bool) -> Iterator[str]:
+    """Return a line for all that have one text, and one for their remedy."""
     for severity in Severity:
-        lines = []
+        subjects: dict[tuple[str, str], list[str]] = {}
         for finding in findings:
             if finding.severity is severity:
-                lines.append(f"{_MARKS[severity]} {finding.subject}: {finding.text}")
-                lines += [f"    {finding.remedy}"] if finding.remedy else []
+                subjects.setdefault((finding.text, finding.remedy), []).append(finding.subject)
+        lines = []
+        for (text, remedy), of in subjects.items():
+            lines.append(f"{_MARKS[severity]} {', '.join(of) if detail else some_of(of)}: {text}")
+            lines += [f"    {remedy}"] if remedy else []
         yield from _some(lines, detail=detail)
 
 

@@ -62,6 +62,22 @@ def test_long_lists_are_cut_without_detail() -> None:
     assert len(list(flow_lines(many, detail=True))) == 1 + 1 + 1 + 50
 
 
+def test_findings_of_one_text_are_one_line() -> None:
+    remedy = "hand over the positions"
+    found = [
+        Finding("topic of others", Severity.WARNS, f"us.t{at}", "there are records", remedy)
+        for at in range(7)
+    ]
+    plan = replace(PLAN, findings=(*found, Finding("note", Severity.WARNS, "us.x", "there are more", "")))
+    lines = list(flow_lines(plan))
+    assert lines[-3:] == [
+        "  ! us.t0, us.t1, us.t2, us.t3, us.t4 and 2 more: there are records",
+        "      hand over the positions",
+        "  ! us.x: there are more",
+    ]
+    assert any("us.t5, us.t6: there are records" in line for line in flow_lines(plan, detail=True))
+
+
 def test_an_empty_plan_says_that_there_is_nothing_to_do() -> None:
     assert summary(Planned([FlowPlan(PLAN.flow, None)])) == "Plan: nothing to change, nothing to copy."
 
