@@ -80,6 +80,12 @@ def test_no_folder_that_can_be_written(image: Engine, options: list[str]) -> Non
     assert last_line(ended).endswith("mount a tmpfs or a volume at /tmp")
 
 
+def test_a_folder_that_is_full(image: Engine, options: list[str]) -> None:
+    ended = image.run("run", FILE, options=[*options, "--tmpfs=/tmp:rw,mode=1777,size=4k"])
+    assert ended.returncode == 3
+    assert "Spark did not start: [Errno 28] No space left on device" in ended.stderr
+
+
 def test_a_file_that_is_not_mounted(image: Engine) -> None:
     ended = image.run("/opt/kafka/bin/connect-mirror-maker.sh", "/home/mm2.properties")
     assert ended.returncode == 2
