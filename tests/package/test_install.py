@@ -152,7 +152,7 @@ def test_jars_that_ivy_has_to_fetch_name_the_extra(asking: Installation, tmp_pat
 
 
 @pytest.fixture(scope="module")
-def mirrored(copying: Installation, file: Path) -> Iterator[Path]:
+def running_mirror(copying: Installation, file: Path) -> Iterator[Path]:
     """The same file, which is planned and then runs until the last test ends."""
     assert "create 1 topic on east" in _done(copying, "plan", file)
     with running(copying, "run", file, "--http", "127.0.0.1:0") as log:
@@ -160,23 +160,25 @@ def mirrored(copying: Installation, file: Path) -> Iterator[Path]:
         yield file
 
 
-def test_a_mirror_is_run_and_verified(copying: Installation, mirrored: Path) -> None:
-    _done(copying, "lag", mirrored, "--wait", "--timeout", 120)
-    assert f"{RECORDS}" in _done(copying, "verify", mirrored)
-    assert b"caught up" in shown_in_a_terminal(["top", str(mirrored)], b"orders", program=copying.program)
+def test_a_mirror_is_run_and_verified(copying: Installation, running_mirror: Path) -> None:
+    _done(copying, "lag", running_mirror, "--wait", "--timeout", 120)
+    assert f"{RECORDS}" in _done(copying, "verify", running_mirror)
+    assert b"caught up" in shown_in_a_terminal(
+        ["top", str(running_mirror)], b"orders", program=copying.program
+    )
 
 
-def test_a_mirror_is_looked_at_without_spark(asking: Installation, mirrored: Path) -> None:
+def test_a_mirror_is_looked_at_without_spark(asking: Installation, running_mirror: Path) -> None:
     for command in ("status", "lag", "plan", "events"):
-        _done(asking, command, mirrored)
-    with running(asking, "watch", mirrored, "--http", "127.0.0.1:0") as log:
+        _done(asking, command, running_mirror)
+    with running(asking, "watch", running_mirror, "--http", "127.0.0.1:0") as log:
         url = await_value(lambda: _URL.search(log.read_text()), 60, log.read_text)
         with urllib.request.urlopen(url[0]) as page:
             assert "west" in page.read().decode()
 
 
-def test_programs_get_translated_offsets_without_spark(asking: Installation, mirrored: Path) -> None:
-    servers = dict(line.split(" = ") for line in mirrored.read_text().splitlines() if " = " in line)
+def test_programs_get_translated_offsets_without_spark(asking: Installation, running_mirror: Path) -> None:
+    servers = dict(line.split(" = ") for line in running_mirror.read_text().splitlines() if " = " in line)
     program = f"""
 from sparkmirror import MirrorClient
 with MirrorClient({{"bootstrap.servers": "{servers["east.bootstrap.servers"]}"}}) as client:

@@ -184,10 +184,10 @@ def _with_requirements(names: Sequence[str]) -> list[Distribution]:
         try:
             each = distribution(name)
         except PackageNotFoundError as error:
-            hint = f": {how_to_install('spark')}" if name in PACKED else ""
-            raise NotInstalledError(
-                f"{name} is not installed for {sys.executable}, and executors need it{hint}"
-            ) from error
+            why = f"{name} is not installed for {sys.executable}, and executors need it"
+            if name in PACKED:
+                raise NotInstalledError(f"{why}: {how_to_install('spark')}") from error
+            raise SparkmirrorError(why) from error
         found[_normal(name)] = each
         left += _required(each)
     return list(found.values())
