@@ -25,7 +25,7 @@ _FILLED_IN: Final = re.compile(
 _PLACE: Final = re.compile(r"%[\d.,]*[sdfr]|\{[^}]*\}|\n")
 _CODE: Final = re.compile(r"```.*?```|`[^`\n]+`", re.DOTALL)
 _COMMAND: Final = re.compile(
-    r"(?<![\w.-])(?<!from )(?<!import )sparkmirror ([a-z][\w-]*)(?: ([a-z]+))?([^\n`#]*)"
+    r"(?<![\w.-])(?<!\. )(?<!from )(?<!import )sparkmirror ([a-z][\w-]*)(?: ([a-z]+))?([^\n`#]*)"
 )
 _ARGUMENT: Final = re.compile(r"(?<![\w-])--[a-z][\w-]*")
 _SECTION: Final = re.compile(r"^##+ `sparkmirror ([^`]+)`$", re.MULTILINE)
