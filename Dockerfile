@@ -48,7 +48,8 @@ RUN sed -e '/^ *--hash/d' -e 's/ *\\$//' requirements.lock > constraints.txt \
       'project = tomllib.load(open("pyproject.toml", "rb"))["project"]' \
       'extras = [project["optional-dependencies"].get(name, []) for name in sys.argv[1].split(",")]' \
       'print("\n".join([*project["dependencies"], *sum(extras, [])]))' > names.py \
- && python3 names.py "${EXTRAS}" > names.txt
+ && python3 names.py "${EXTRAS}" > names.txt \
+ && touch -d @1780000000 names.txt constraints.txt
 
 # --- Python packages -----------------------------------------------------------------------------------------
 FROM runtime AS packages

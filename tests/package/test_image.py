@@ -94,7 +94,8 @@ def test_a_script_of_kafkas_mirrors_is_verified_and_ends_in_order(
         for partition in (0, 1):
             labels = f'partition="{partition}",topic="{copied}"'
             assert re.search(rf"^shop_mirrored_records_total{{{labels}}} 500", page, re.MULTILINE), page
-        assert f'"{topic}-a->{topic}-b"' in asked(f"http://{HOST}:{port}/mirror")
+        (flow,) = json.loads(asked(f"http://{HOST}:{port}/mirror?flow={topic}-a-%3E{topic}-b"))["flows"]
+        assert re.search(r"process 1 on .* \(container [0-9a-f]{12}\)", flow["process"]), flow
         classes = container.run("bash", "-c", "cat /tmp/cds-*.log").stdout
         assert "Mapped dynamic region" in classes, "from the archive"
         assert "mismatch" not in classes
