@@ -23,7 +23,7 @@ from tests.support.mirror import REPLICATION, running_mirror
 
 PERIODS: Final = int(os.environ.get("PERIODS", "2"))
 PERIOD_S: Final = int(os.environ.get("PERIOD_S", "20"))
-SETTLED_S: Final = 20
+SETTLED_S: Final = max(20, PERIOD_S)
 TIMEOUT_S: Final = 600 + PERIODS * PERIOD_S
 IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 EVERYTHING: Final = {"topics": ".*", "topics.exclude": "foo.*"}
