@@ -38,11 +38,11 @@ def test_a_text_is_that_of_its_thing_also_where_the_name_is_a_word_of_it(name: s
 
 
 @pytest.mark.parametrize("word", TroubleWord)
-def test_what_passes_by_itself_requires_no_action(word: TroubleWord) -> None:
-    passes = word in (TroubleWord.THROTTLED, TroubleWord.WAITING, TroubleWord.SHARED)
-    assert refused("orders", word).requires_action is not passes
+def test_what_passes_by_itself_or_only_differs_requires_no_action(word: TroubleWord) -> None:
+    is_calm = word in (TroubleWord.THROTTLED, TroubleWord.WAITING, TroubleWord.DIFFERS, TroubleWord.SHARED)
+    assert refused("orders", word).requires_action is not is_calm
     found = action_required([refused("a", TroubleWord.WAITING), refused("b", word)])
-    assert (found is None) is passes
+    assert (found is None) is is_calm
 
 
 def test_the_worst_comes_first() -> None:
