@@ -56,6 +56,12 @@ EXCEPTIONS: Final = {
     "unit/test_worker_file.py::test_nothing_that_is_said_holds_what_a_placeholder_stands_for[alone-servers": (
         Tier.CHECK
     ),
+    # Spark and brokers both: one query each way stands for the others.
+    "spark/test_data_frames.py": Tier.ALL,
+    "spark/test_data_frames.py::test_batch_query": Tier.TEST,
+    "spark/test_data_frame_sink.py": Tier.ALL,
+    "spark/test_data_frame_sink.py::test_batch_write[spark.batch": Tier.TEST,
+    "spark/test_documented_frames.py": Tier.ALL,
     # What users call the product.
     "system/test_bad_input.py": Tier.TEST,
     "system/test_demo.py::test_demo": Tier.TEST,

@@ -1,5 +1,6 @@
 """A local Spark session that all tests of this folder share. Its processes must end with it."""
 
+import sys
 from collections.abc import Iterator
 
 import psutil
@@ -14,7 +15,10 @@ from tests.support.waiting import patience
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     log = tmp_path_factory.mktemp("spark") / "spark.log"
-    started = Session.start(default_master(8), {"spark.example.password": PASSWORD}, log)
+    with pytest.MonkeyPatch.context() as environment:
+        # Spark looks for data sources with this Python, by default with the first python3 of the PATH.
+        environment.setenv("PYSPARK_PYTHON", sys.executable)
+        started = Session.start(default_master(8), {"spark.example.password": PASSWORD}, log)
     jvm = psutil.Process(own_jvm(started).process.pid)
     yield started
     processes = [jvm, *filter(is_no_zombie, jvm.children(recursive=True))]
