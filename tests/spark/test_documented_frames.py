@@ -11,6 +11,7 @@ from sparkmirror.clusters.processes import start_process
 from sparkmirror.kafka.data.partition_offsets import await_stable
 from tests.support.broker_data import append, create_topic, keyed, numbered
 from tests.support.connections import connection
+from tests.support.mirror import REPLICATION
 
 PAGE: Final = Path(__file__).parents[2] / "docs" / "spark.md"
 EXAMPLES: Final = re.findall(r"```python\n(.*?)```", PAGE.read_text(encoding="utf-8"), re.DOTALL)
@@ -18,13 +19,24 @@ COUNT: Final = 50
 WAIT_S: Final = 200
 
 
-def test_examples(source_cluster: LocalCluster, tmp_path: Path) -> None:
+def test_examples(source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path) -> None:
     servers = source_cluster.bootstrap_servers
     for topic in ("orders", "orders-copy", "orders-once"):
         create_topic(servers, topic, partitions=2)
     append(source_cluster, "orders", numbered(COUNT))
-    assert len(EXAMPLES) == 5
+    settings = {
+        "clusters": "page, copy",
+        "page.bootstrap.servers": servers,
+        "copy.bootstrap.servers": target_cluster.bootstrap_servers,
+        "page->copy.enabled": "true",
+        "page->copy.topics": "orders",
+        **REPLICATION,
+    }
+    file = tmp_path / "mm2.properties"
+    file.write_text("".join(f"{key} = {value}\n" for key, value in settings.items()), encoding="utf-8")
+    assert len(EXAMPLES) == 6
     text = "\n".join(EXAMPLES).replace("localhost:9092", servers).replace("/tmp/", f"{tmp_path}/")
+    text = text.replace("mm2.properties", str(file))
     program = tmp_path / "examples.py"
     program.write_text(f"{text}\nassert spark.table('seen').count() == {COUNT}\n", encoding="utf-8")
     log = tmp_path / "examples.log"
@@ -43,3 +55,4 @@ def test_examples(source_cluster: LocalCluster, tmp_path: Path) -> None:
     await_stable(connection(source_cluster), "orders-once")
     for topic in ("orders-copy", "orders-once"):
         assert sorted(map(str, keyed(source_cluster, topic))) == sorted(map(str, numbered(COUNT)))
+    assert sorted(map(str, keyed(target_cluster, "page.orders"))) == sorted(map(str, numbered(COUNT)))
