@@ -97,7 +97,7 @@ class FlowLag(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        if self.behind or self.answer.state.error == NEVER_RUN:
+        if self.behind or (self.partitions and self.answer.state.error == NEVER_RUN):
             return NOT_FINE
         if not (self.answer.partitions or self.answer.promoted):
             return FINE if self.answer.only_heartbeats else of_word(self.answer.state.word)
