@@ -95,8 +95,11 @@ class Commands:
             main(["connectors", "status", name, "--url", self._url])
             return " ".join(self._capsys.readouterr().out.split())
 
-        await_value(lambda: wanted in said(), START_TIMEOUT_S, said)
-        return said()
+        def matching() -> str | None:
+            text = said()
+            return text if wanted in text else None
+
+        return await_value(matching, START_TIMEOUT_S, said)
 
 
 @pytest.fixture
