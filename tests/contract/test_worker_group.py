@@ -6,7 +6,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -19,6 +19,7 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.leader_election import Assignment, Candidate, elect
+from sparkmirror.kafka.cluster import Cluster, CoordinatorKind
 from sparkmirror.kafka.groups import membership_requests as group_wire
 from sparkmirror.kafka.groups.membership_requests import MEMBER_ID_REQUIRED, Joined, MemberIdentity
 from sparkmirror.kafka.groups.worker_group import NOT_A_MEMBER, GroupOptions, Membership, WorkerGroup
@@ -135,6 +136,12 @@ class ManualMember:
     def __init__(self, cluster: AnyCluster, options: GroupOptions) -> None:
         self.options = options
         settings = connection(cluster)
+        with closing(Cluster(settings)) as asked:  # a new cluster has no coordinators until somebody asks
+            await_value(
+                lambda: asked.coordinator(CoordinatorKind.GROUP, options.group_id).code == NONE,
+                WAIT_S,
+                lambda: str(asked.coordinator(CoordinatorKind.GROUP, options.group_id)),
+            )
         self.connection = Connection.open(*settings.bootstrap_servers[0], settings)
         self.identity = MemberIdentity(options.group_id, "", -1)
 
