@@ -10,7 +10,6 @@ it changes no setting of that session, shares its slots, and leaves it running.
 
 import html
 import logging
-import socket
 import threading
 import time
 from collections import deque
@@ -23,7 +22,6 @@ from typing import Any, Final, Self
 
 import pyarrow as pa
 
-from sparkmirror import __version__
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.quantities import counted
@@ -36,9 +34,9 @@ from sparkmirror.spark.required import require_spark
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
 from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.storage.events import Event, EventKind
-from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.ui.current_view import CurrentView, this_process
 from sparkmirror.view.flows import FlowView, MirrorView
-from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.making import view_of
 from sparkmirror.view.status_table import status_table
 from sparkmirror.view.values import PartitionView
 from sparkmirror.view.view_json import Asked, view_json
@@ -105,7 +103,7 @@ class Mirror:
         else:
             self._spark = SparkOnDemand.beside(spark, slots)
         self._maker = MirrorMaker(read.flows, self._spark, shared=read.shared)
-        self._current = CurrentView(_this_process, self._maker.looks)
+        self._current = CurrentView(this_process, self._maker.looks)
         self._listeners: list[MirrorListener] = []
         self._recent: deque[Progress] = deque(maxlen=_PROGRESSES_KEPT)
         self._progress_at = float("-inf")
@@ -271,7 +269,7 @@ class Mirror:
             if not error.retriable:
                 raise
             return str(error)
-        views = [view_of(_this_process(), watch.looks(), time.time())]
+        views = [view_of(this_process(), watch.looks(), time.time())]
         if self.isActive:
             views.append(self._current.get())
         reasons = (_flow_behind(flow, records) for view in views for flow in view.flows if flow.mirrors)
@@ -282,7 +280,7 @@ class Mirror:
             return self._current.get()
         with closing(self._watch()) as watch:
             watch.look()
-            return view_of(_this_process(), watch.looks(), time.time())
+            return view_of(this_process(), watch.looks(), time.time())
 
     def _watch(self) -> MirrorWatch:
         flows = [(flow, flow.source) for flow in self._flows if flow.source is not None]
@@ -333,7 +331,3 @@ def _html_row(tag: str, cells: Collection[object]) -> str:
 def _html_cells(tag: str, cells: Collection[object]) -> Iterator[str]:
     for cell in cells:
         yield f"<{tag}>{'' if cell is None else html.escape(str(cell))}</{tag}>"
-
-
-def _this_process() -> Node:
-    return Node(socket.gethostname(), __version__)

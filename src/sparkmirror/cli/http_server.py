@@ -8,18 +8,15 @@ from typing import Final, NamedTuple, Protocol
 
 from starlette.types import ASGIApp
 
-from sparkmirror import __version__
 from sparkmirror.connect.rest.mirror_app import ConnectApp, metrics_app, mirror_app
 from sparkmirror.connect.rest.rest_settings import HTTP, Listener, RestSettings
 from sparkmirror.connect.rest.server import RestServer
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
-from sparkmirror.machine import machine_name
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.settings.configured import ConfiguredFlow
-from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.ui.current_view import CurrentView, this_process
 from sparkmirror.ui.plans import plans_of
-from sparkmirror.view.making import Node
 
 _log = logging.getLogger("sparkmirror.run")
 
@@ -90,7 +87,7 @@ def serve_metrics(mirror: Shown, metrics: Metrics, at: Address) -> RestServer:
 
 
 def current_view(mirror: Shown) -> CurrentView:
-    return CurrentView(lambda: Node(machine_name(), __version__), mirror.looks)
+    return CurrentView(this_process, mirror.looks)
 
 
 class _Served(NamedTuple):

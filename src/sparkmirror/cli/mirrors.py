@@ -8,7 +8,6 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sparkmirror import __version__
 from sparkmirror.cli.arguments import is_url
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.cli.reachability import LOOK_TIMEOUT_S, clusters_of, silent_clusters
@@ -16,13 +15,13 @@ from sparkmirror.cli.rest_access import connected
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest, ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
-from sparkmirror.machine import machine_name
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.storage.promotions import Parting, Promotion, Promotions, Stage
+from sparkmirror.ui.current_view import this_process
 from sparkmirror.ui.mirror_response import asked_of
 from sparkmirror.view.flows import MirrorView
-from sparkmirror.view.making import Node, view_of
+from sparkmirror.view.making import view_of
 from sparkmirror.view.values import Lag, PartitionView, Speed, State
 from sparkmirror.view.view_json import SIZE_MAX, view_json
 from sparkmirror.view.words import Word
@@ -162,10 +161,6 @@ def mirror_of(
 
 def answers_of(view: Callable[[], MirrorView]) -> Ask:
     return lambda parameters: view_json(view(), asked_of(parameters))
-
-
-def this_process() -> Node:
-    return Node(machine_name(), __version__)
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from sparkmirror.connect.worker_file import WorkerFile
 from sparkmirror.domain.assignment import slots_share
 from sparkmirror.domain.connect import ConnectError, NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.domain.held import Held
 from sparkmirror.domain.leader_election import Membership
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
@@ -58,14 +59,10 @@ class SameUrl:
     def __init__(self, url: str, passes_s: float) -> None:
         self._url = url
         self._passes_s = passes_s
-        self._since: float | None = None
+        self._held = Held()
 
     def trouble(self, members: Sequence[str], now: float) -> str | None:
-        if members.count(self._url) < 2:
-            self._since = None
-            return None
-        self._since = now if self._since is None else self._since
-        if now - self._since <= self._passes_s:
+        if self._held.for_s(now, holds=members.count(self._url) > 1) <= self._passes_s:
             return None
         return (
             f"another worker of the group is advertised as {self._url} too, so requests for one reach the "

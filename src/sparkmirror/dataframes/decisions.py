@@ -31,7 +31,6 @@ from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, await_stable, require_offsets
 from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.data.single_batches import produce_batches
-from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transactions.open_transactions import open_transactions
 from sparkmirror.kafka.transactions.transaction_coordinator import COMPLETING
@@ -186,9 +185,7 @@ class Decisions:
         return None if found is None else Decision.decode(found)
 
     def _write(self, cluster: Cluster, transactions: Transactions, data: memoryview) -> None:
-        retries = Retries(
-            self._settings, network_of(self._settings).time() + self._settings.request_timeout_s
-        )
+        retries = Retries(self._settings)
         while True:
             result = produce_batches(
                 cluster,
@@ -210,9 +207,7 @@ class Decisions:
         transactions = Transactions(
             self._settings, task.transactional_id, self._options.transaction_timeout_s
         )
-        retries = Retries(
-            self._settings, network_of(self._settings).time() + self._settings.request_timeout_s
-        )
+        retries = Retries(self._settings)
         with closing(transactions):
             while True:
                 transactions.resume(task.producer, task.partitions, is_version_2=task.is_version_2)
@@ -234,9 +229,9 @@ class Decisions:
         """
         if task.last_offset < 0:
             return False
-        network, settings = network_of(self._settings), ConsumerSettings(self._settings)
+        settings = ConsumerSettings(self._settings)
         partition = task.partitions[-1]
-        retries = Retries(self._settings, network.time() + self._settings.request_timeout_s)
+        retries = Retries(self._settings)
         while True:
             if require_offsets(settings, [partition], EARLIEST)[partition] > task.last_offset:
                 return False

@@ -119,8 +119,7 @@ class Logs:
     def _log_ends(self, partitions: Collection[TopicPartition], which: int) -> dict[TopicPartition, LogEnd]:
         """Retries what may pass until the request's time-out has passed."""
         found: dict[TopicPartition, LogEnd] = {}
-        connection = self._settings.connection
-        retries = Retries(connection, self._network.time() + connection.request_timeout_s)
+        retries = Retries(self._settings.connection)
         while left := [partition for partition in partitions if partition not in found]:
             answers = log_ends_by(self._cluster, self._settings, left, which)
             found |= {at: end for at, end in answers.items() if isinstance(end, LogEnd)}

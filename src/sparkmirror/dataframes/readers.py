@@ -81,8 +81,7 @@ class BatchReader(DataSourceReader):
             ends = logs.at(self._ending, starting=False).offsets
             ranges = [OffsetRange(each, starts[each], ends[each]) for each in starts if each in ends]
             ranges = self._cut(ranges, logs)
-        parts = divided(ranges, options.partitions_min, options.partition_records_max)
-        return [RangeOfPartition(part) for part in parts]
+        return _parts(ranges, options)
 
     def _cut(self, ranges: Sequence[OffsetRange], logs: Logs) -> list[OffsetRange]:
         """What the filters need of the ranges. What is before the first record in time is not."""
@@ -170,23 +169,19 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         begin, ends = QueryOffset.parse(start), QueryOffset.parse(end)
-        log_starts = self._logs.starts(begin.new_partitions(ends))
+        new = set(begin.new_partitions(ends))
+        log_starts = self._logs.starts(new)
         lost = lost_between(begin, ends, log_starts)
         if lost and self._options.fails_on_data_loss:
             raise data_loss(lost)
         for what in lost:
             _log.warning("%s", what)
         begins = begin.begins(ends, log_starts)
-        new = set(begin.new_partitions(ends))
         ranges = [
             OffsetRange(each, begins[each], end, -1 if each in new else begin.epochs.get(each, -1))
             for each, end in ends.offsets.items()
         ]
-        options = self._options
-        return [
-            RangeOfPartition(part)
-            for part in divided(ranges, options.partitions_min, options.partition_records_max)
-        ]
+        return _parts(ranges, self._options)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, RangeOfPartition)
@@ -212,6 +207,11 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         if self._opened is not None:
             self._opened.close()
             self._opened = None
+
+
+def _parts(ranges: Sequence[OffsetRange], options: ReadOptions) -> Sequence[InputPartition]:
+    parts = divided(ranges, options.partitions_min, options.partition_records_max)
+    return [RangeOfPartition(part) for part in parts]
 
 
 def batch_reader(options: Mapping[str, str], schema: StructType) -> BatchReader:

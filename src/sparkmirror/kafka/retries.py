@@ -26,12 +26,12 @@ def starved(cluster: str) -> ThrottledError:
 
 
 class Retries:
-    """One operation's attempts; `deadline` is by the network's clock."""
+    """One operation's attempts. `deadline` is by the network's clock; by default one time-out from now."""
 
-    def __init__(self, settings: ConnectionSettings, deadline: float) -> None:
+    def __init__(self, settings: ConnectionSettings, deadline: float | None = None) -> None:
         self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)
         self._network = network_of(settings)
-        self._deadline = deadline
+        self._deadline = self._network.time() + settings.request_timeout_s if deadline is None else deadline
         self._failures = 0
         self._throttled_s = 0.0
         self._cluster = settings.cluster

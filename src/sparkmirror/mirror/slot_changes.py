@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.held import Held
 from sparkmirror.domain.troubles import Trouble
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.spark.host import JobState
@@ -37,8 +38,8 @@ class SlotChanges:
     def __init__(self, log: FlowLog, jobs: Jobs) -> None:
         self._watch = SparkWatch(log)
         self._jobs = jobs
-        self._other_since: float | None = None
-        self._waiting_since: float | None = None
+        self._other = Held()
+        self._waiting = Held()
         self._waits = 0
         self._limited_until: float | None = None
 
@@ -49,7 +50,8 @@ class SlotChanges:
         """
         job = self._jobs.job
         if job is None:
-            self._other_since = self._waiting_since = None
+            self._other.end()
+            self._waiting.end()
             return None
         state = self._watch.check(job, now)
         if state is not None and state.leaving and self._jobs.can_move:
@@ -70,14 +72,8 @@ class SlotChanges:
 
     def _has_waited(self, state: JobState | None, now: float) -> bool:
         """Whether some tasks have waited for long while others run."""
-        if state is None or not 0 < state.waiting < state.tasks:
-            self._waiting_since = None
-            return False
-        since = self._waiting_since = now if self._waiting_since is None else self._waiting_since
-        if now - since < _WAITED_S:
-            return False
-        self._waiting_since = None
-        return True
+        waits = state is not None and 0 < state.waiting < state.tasks
+        return _passes(self._waiting, _WAITED_S, now, holds=waits)
 
     def _limit(self, slots: int, now: float) -> None:
         self._waits += 1
@@ -85,11 +81,12 @@ class SlotChanges:
         self._jobs.limit_slots(slots)
 
     def _has_other_slots(self, now: float) -> bool:
-        if not self._jobs.has_other_slots():
-            self._other_since = None
-            return False
-        since = self._other_since = now if self._other_since is None else self._other_since
-        if now - since < _SETTLED_S:
-            return False
-        self._other_since = None
-        return True
+        return _passes(self._other, _SETTLED_S, now, holds=self._jobs.has_other_slots())
+
+
+def _passes(held: Held, limit_s: float, now: float, *, holds: bool) -> bool:
+    """Whether it has held for so long; then it is measured anew."""
+    if held.for_s(now, holds=holds) < limit_s:
+        return False
+    held.end()
+    return True

@@ -6,6 +6,7 @@ Spark retries a failed task at once and without end, and lets tasks without a sl
 from collections.abc import Sequence
 from typing import Protocol
 
+from sparkmirror.domain.held import Held
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.spark.executors import explained
@@ -30,7 +31,7 @@ class SparkWatch:
         self._log = log
         self._job: Watched | None = None
         self._failures = self._failures_logged = 0
-        self._waits_since: float | None = None
+        self._waits = Held()
         self.waiting: Sequence[Trouble] = ()
         """The tasks that have no slot, if there are some for longer."""
         self._log_failures_at = float("-inf")
@@ -39,7 +40,8 @@ class SparkWatch:
         """Returns the job's state, where Spark tells it."""
         if job is not self._job:
             self._job, self._failures, self._failures_logged = job, 0, 0
-            self._waits_since, self.waiting = None, ()
+            self._waits.end()
+            self.waiting = ()
         state = job.state(self._failures)
         if state is not None:
             self._check_failures(state, now)
@@ -56,11 +58,10 @@ class SparkWatch:
         self._log.warning("Spark lost %d attempts of tasks and retries them: %s", new, explained(failure))
 
     def _check_waiting(self, state: JobState, now: float) -> None:
+        waited_s = self._waits.for_s(now, holds=state.waiting > 0)
         if not state.waiting:
-            self._waits_since, self.waiting = None, ()
-            return
-        self._waits_since = now if self._waits_since is None else self._waits_since
-        if now - self._waits_since < _WAITING_S:
+            self.waiting = ()
+        if waited_s < _WAITING_S:
             return
         if not self.waiting:
             self._log.warning(

@@ -5,12 +5,19 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
+from sparkmirror import __version__
+from sparkmirror.machine import machine_name
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.making import Node, view_of
 
 _FRESH_S: Final = 0.8
 """Less than the time between the rounds of streams, so that each has a new one."""
+
+
+def this_process() -> Node:
+    """The process that is looked at where it is no node of a group."""
+    return Node(machine_name(), __version__)
 
 
 class CurrentView:

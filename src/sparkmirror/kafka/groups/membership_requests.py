@@ -20,6 +20,7 @@ from kafka.protocol.consumer import (
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError, RetriableError
+from sparkmirror.domain.held import Held
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.leader_election import GroupOptions
 from sparkmirror.domain.rights import Need
@@ -62,12 +63,11 @@ class HeldGroup:
     def __init__(self, options: GroupOptions) -> None:
         self._group_id = options.group_id
         self._waits_s = OTHER_SESSIONS * options.session_timeout_s
-        self._since: float | None = None
+        self._held = Held()
 
     def check(self, held_by: str, now: float) -> None:
         """Raises RetriableError while the members may be gone, because their sessions have not ended yet."""
-        self._since = now if self._since is None else self._since
-        if now - self._since < self._waits_s:
+        if self._held.for_s(now) < self._waits_s:
             raise RetriableError(
                 f"group {self._group_id}: waits up to {self._waits_s:g} s for members of another kind "
                 f"({held_by or 'unknown'}): a process that was killed is one until its session ends",
@@ -75,7 +75,7 @@ class HeldGroup:
             )
 
     def end(self) -> None:
-        self._since = None
+        self._held.end()
 
 
 class Joined(NamedTuple):

@@ -33,7 +33,6 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import Cluster, CoordinatorKind
-from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transactions.transaction_coordinator import COMPLETING, LATER, MOVED, coordinator_error
 from sparkmirror.kafka.wire.error_codes import (
@@ -84,7 +83,6 @@ class Fencing:
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = settings
-        self._network = network_of(settings)
         self._clusters = [Cluster(settings) for _ in range(_CONNECTIONS)]
         self._coordinators: dict[str, Address] = {}
 
@@ -177,7 +175,7 @@ class Fencing:
     ) -> Mapping[str, _T | SparkmirrorError]:
         """Each id's result, by its coordinator. Without `resends` a lost connection is an error at once."""
         found: dict[str, _T | SparkmirrorError] = {}
-        retries = Retries(self._settings, self._network.time() + self._settings.request_timeout_s)
+        retries = Retries(self._settings)
         while left := {each: request for each, request in requests.items() if each not in found}:
             errors: dict[str, SparkmirrorError] = dict(self._find(left))
             for each, response in self._exchange(left, response_class, version_max, retries):

@@ -79,7 +79,7 @@ class TransactionCoordinator:
         Without `resends` a request that may have arrived is not sent again: the DisconnectedError is raised
         at once.
         """
-        retries = Retries(self.settings, self._network.time() + self.settings.request_timeout_s)
+        retries = Retries(self.settings)
         while True:
             connection = self._awaited(retries)
             try:

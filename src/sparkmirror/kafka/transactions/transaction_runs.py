@@ -30,7 +30,6 @@ from sparkmirror.domain.errors import (
 from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import Cluster
-from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.transactions.transaction_coordinator import TransactionCoordinator
 from sparkmirror.kafka.wire import produce
@@ -237,7 +236,7 @@ def new_producer_id(settings: ConnectionSettings) -> ProducerId:
     Waits for a broker that has just started and has no ids for a moment. Raises AuthorizationError (brokers
     before 2.8), or RetriableError after the request's time-out.
     """
-    retries = Retries(settings, network_of(settings).time() + settings.request_timeout_s)
+    retries = Retries(settings)
     request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
     with closing(Cluster(settings)) as cluster:
         while True:

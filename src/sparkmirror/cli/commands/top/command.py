@@ -11,14 +11,14 @@ from typing import Final
 from sparkmirror.cli.arguments import is_url, not_empty
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE
 from sparkmirror.cli.mirroring_flows import mirroring_flows
-from sparkmirror.cli.mirrors import Ask, MirrorApi, answers_of, this_process
+from sparkmirror.cli.mirrors import Ask, MirrorApi, answers_of
 from sparkmirror.cli.rest_access import add_login_arguments, connected
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.extras import how_to_install
 from sparkmirror.domain.printable import printable
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.mirror_watch import MirrorWatch
-from sparkmirror.ui.current_view import CurrentView
+from sparkmirror.ui.current_view import CurrentView, this_process
 
 _HELP: Final = """\
 Shows topics, partitions, consumer groups and events of a mirror, the worst
