@@ -11,6 +11,7 @@ from sparkmirror.batches.log_records import Headers, LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.offsets.translation import SyncHistory
 from sparkmirror.storage.offset_sync_topic import RunSync, parse_offset_sync
 from sparkmirror.storage.positions import parse_source_position_value
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse
@@ -158,6 +159,31 @@ class CheckedFlow:
         stored = self._positions()
         ends = ((partition, self.records.log(partition).end) for partition in self.partitions)
         return all(stored.get(partition, -1) == end - 1 for partition, end in ends)
+
+    @property
+    def is_synced(self) -> bool:
+        """Whether a group that has read all of the source continues behind all copies on the target."""
+        return all(map(self._is_synced, self.partitions))
+
+    def _is_synced(self, partition: int) -> bool:
+        copies = [
+            (number, record.offset)
+            for record in committed_records(self.target_log(partition))
+            if (number := self.records.number_of(record.value)) >= 0
+        ]
+        history: SyncHistory | None = None
+        for record in committed_records(self.ends.source.log(TopicPartition(SYNCS, 0))):
+            found = parse_offset_sync(record)
+            if found is None or found.sync.topic_partition.partition != partition:
+                continue
+            if history is None:
+                history = SyncHistory(*found)
+            else:
+                history.add(*found)
+        if not copies or history is None:
+            return not copies
+        number, there = copies[-1]
+        return history.translate(self.records.ledgers[partition].offset_of(number) + 1) == there + 1
 
     def is_failed(self, partition: int) -> bool:
         """Whether the task reports that a user must act, and why."""

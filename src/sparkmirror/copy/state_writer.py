@@ -125,7 +125,7 @@ class StateWriter:
         self._positions = _Recorder("positions", TopicWriter(state.connection), state.positions_topic)
         self._progress = _Recorder("progress records", TopicWriter(state.connection), state.progress_topic)
         self._syncs = _sync_recorder(plan.offset_syncs)
-        self._uncommitted_runs: list[tuple[TopicPartition, Run]] = []
+        self._uncommitted_runs: dict[TopicPartition, list[Run]] = {}
         self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
         self._last_same: list[RunSync] = []
         self._unsent_syncs: dict[TopicPartition, list[RunSync]] = {}
@@ -162,7 +162,7 @@ class StateWriter:
             if self._plan.transaction is None:
                 self._sync_queue.acknowledged(source, run)
             else:
-                self._uncommitted_runs.append((source, run))
+                self._uncommitted_runs.setdefault(source, []).append(run)
 
     def _note_same_offsets(self, copies: Iterable[PartitionCopy]) -> None:
         """Offsets that are preserved are one run, with all its gaps."""
@@ -188,7 +188,7 @@ class StateWriter:
         self._sync_queue.forget(source)
 
     def resume_after(self, partition: TopicPartition, run: Run | None) -> None:
-        """Note that the partition resumes, behind the records of this run if it is known."""
+        """Note that the partition resumes. The end of the run behind which it does, if known, is synced."""
         self._sync_queue.continue_from(partition, run)
 
     def collect(
@@ -320,19 +320,25 @@ class StateWriter:
         }
 
     def _position_of(self, copy: PartitionCopy) -> Position | None:
-        position, run = copy.stored_position, self._sync_queue.run_of(copy.plan.source)
+        position, run = copy.stored_position, self._last_run(copy.plan.source)
         if position is None or run is None:
             return position
-        if not run.first_upstream <= position.offset <= run.last_upstream:
+        if position.offset < run.first_upstream:
             return position
         # Where offsets are preserved, the run ends with the markers that fill the gap behind.
-        return position._replace(run=run.until(position.offset))
+        return position._replace(run=run.until(min(position.offset, run.last_upstream)))
+
+    def _last_run(self, source: TopicPartition) -> Run | None:
+        """The newest run; in transactions the position is committed together with it."""
+        uncommitted = self._uncommitted_runs.get(source)
+        return uncommitted[-1] if uncommitted else self._sync_queue.run_of(source)
 
     def committed(self, positions: Mapping[TopicPartition, Position]) -> None:
         """Note the commit of these positions, and of all syncs noted before."""
         self._stored.update(positions)
-        for source, run in self._uncommitted_runs:
-            self._sync_queue.acknowledged(source, run)
+        for source, runs in self._uncommitted_runs.items():
+            for run in runs:
+                self._sync_queue.acknowledged(source, run)
         self._uncommitted_runs.clear()
 
     def aborted(self) -> None:

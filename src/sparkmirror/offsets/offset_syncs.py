@@ -107,10 +107,14 @@ class OffsetSyncQueue:
         self._runs: dict[TopicPartition, Run] = {}
 
     def continue_from(self, source: TopicPartition, run: Run | None) -> None:
-        """Set the run of the task's last attempt, which the next batch may continue; None drops it."""
+        """Set the run of the task's last attempt, which the next batch may continue; None drops it.
+
+        Its end is synced: the attempt may have ended before that.
+        """
         self._runs.pop(source, None)
         if run is not None:
             self._runs[source] = run
+            self._queue_newest(OffsetSync(source, run.last_upstream, run.last_downstream))
 
     def run_of(self, source: TopicPartition) -> Run | None:
         """The newest run, whole."""

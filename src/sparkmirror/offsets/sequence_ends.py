@@ -5,7 +5,7 @@ Where records follow each other in the source it is counted: behind n more of th
 and in each leader epoch of the source.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from operator import attrgetter
@@ -62,6 +62,18 @@ def end_behind(ends: Sequence[SequenceEnd], next_sequence: int) -> SequenceEnd:
     if at == 0:
         raise NoSuchEndError(f"sequence {next_sequence} is older than those that are known")
     return ends[at - 1].after(count)
+
+
+def last_records(ends: Sequence[SequenceEnd], count: int) -> range:
+    """The source's offsets of the last of so many records, as far back as they follow each other.
+
+    `ends` are those of one epoch in their order, at least one. Raises NoSuchEndError.
+    """
+    at = bisect_left(ends, count, key=_RECORDS)
+    if at == 0:
+        raise NoSuchEndError(f"the end before record {count} is not known")
+    before = ends[at - 1]
+    return range(before.offset, before.after(count).offset)
 
 
 def _nearest(sequence: int, count: int) -> int:

@@ -81,8 +81,8 @@ def parse_source_position_value(value: bytes | None) -> int | None:
 class Position(NamedTuple):
     """`offset` is the last replicated upstream one; `producer` is None where Java MM2 wrote the record.
 
-    `run` ends with that offset: the next task continues the run that the offset syncs of the one before
-    cover. `is_translated` is set where offsets could be preserved no more, and others follow.
+    `run` has the last records up to that offset: the next task continues the run that the offset syncs of the
+    one before cover. `is_translated` is set where offsets could be preserved no more, and others follow.
     """
 
     offset: int
@@ -245,6 +245,8 @@ def _headers(position: Position) -> Headers:
         headers += ((_LOGS, compact_json({"source": source, "epoch": logs.source_epoch, "target": target})),)
     if position.run is not None:
         run = {"count": position.run.count, "downstream": position.run.last_downstream}
+        if position.run.last_upstream != position.offset:  # control batches follow
+            run["upstream"] = position.run.last_upstream
         headers += ((_RUN, compact_json(run)),)
     if position.is_translated:
         headers += ((_TRANSLATED, b"true"),)
@@ -270,8 +272,9 @@ def _logs(headers: Headers) -> LogIdentity:
 
 def _run(headers: Headers, offset: int) -> Run | None:
     match _header(headers, _RUN):
-        case {"count": int(count), "downstream": int(downstream)} if count > 0:
-            return Run.ending(offset, downstream, count)
+        case {"count": int(count), "downstream": int(downstream), **more} if count > 0:
+            upstream = more.get("upstream", offset)
+            return Run.ending(upstream, downstream, count) if isinstance(upstream, int) else None
         case _:
             return None
 

@@ -107,6 +107,8 @@ class Drill:
         self._expect_right_words()
         if not stage.shape.is_transactional and not self._overlapped and rng.random() < 0.3:
             self._lose_own_topics()
+        if stage.shape.bad is None and rng.random() < 0.3:
+            self._die_behind_the_last_records()
         self._stop()
 
     def _lose_own_topics(self) -> None:
@@ -121,6 +123,17 @@ class Drill:
             flow.records.write(0, 2)
         self._expect("written from memory", lambda: self._stored, _STORED_WITHIN_S)
         self._expect_right_words()
+
+    def _die_behind_the_last_records(self) -> None:
+        """Nothing follows them: the next attempts must find their places on the target, and write syncs."""
+        stage = self.stage
+        for flow in stage.flows:
+            for partition in flow.partitions:
+                flow.records.write(partition, 2)
+        self._expect("complete", lambda: stage.is_complete, RECOVERY_S)
+        self.tasks.kill_all()
+        self.tasks.start_all()
+        self._expect("synced", lambda: all(flow.is_synced for flow in stage.flows), RECOVERY_S)
 
     def _expect_right_words(self) -> None:
         """Everything is copied, and nothing fails any more."""

@@ -102,6 +102,17 @@ def test_a_task_that_is_killed_is_continued_exactly(stage: Stage) -> None:
     assert_complete(stage, second, AFTER_TIMEOUTS_S)
 
 
+def test_the_end_of_what_a_killed_task_copied_is_synced_though_nothing_follows(stage: Stage) -> None:
+    """Else groups there stay translated to before it."""
+    first = stage.run_task()
+    write_some(stage)
+    assert stage.run_until(lambda: stage.is_complete, SOON_S)
+    assert not stage.forward.is_synced, "killed too late"
+    first.kill()
+    stage.run_task()
+    assert stage.run_until(lambda: stage.forward.is_synced, AFTER_TIMEOUTS_S)
+
+
 def test_what_followers_did_not_have_yet_is_not_copied_again_after_a_crash() -> None:
     """They may be behind for 30 s: what was written shows in the log only after that."""
     stage = stage_of(partitions=1)

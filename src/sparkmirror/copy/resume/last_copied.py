@@ -7,7 +7,7 @@ Then what is behind the stored position, and just before it, is counted batch by
 written there as well, or a leader has taken what it should have refused, since it had forgotten the producer.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.producer import ProducerId
@@ -17,7 +17,8 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.data.partition_reader import SpanReader
-from sparkmirror.offsets.sequence_ends import NoSuchEndError, SequenceEnd, end_behind
+from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.offsets.sequence_ends import NoSuchEndError, SequenceEnd, end_behind, last_records
 from sparkmirror.storage.attempts import Attempt, Stage
 from sparkmirror.storage.positions import Position
 
@@ -93,6 +94,7 @@ class LastCopied(NamedTuple):
     `records` are behind the stored position, None where there is none of that attempt. `acknowledged` is
     where the target ended before it lost records, None where it has all. `is_uncertain` says that the log has
     expired behind what is known, and what is left of the attempt does not tell what it wrote there.
+    `run` has the attempt's last records, None where their places on both sides are not known.
     """
 
     end: SequenceEnd
@@ -100,6 +102,7 @@ class LastCopied(NamedTuple):
     acknowledged: int | None = None
     repeated: Repeated | None = None
     is_uncertain: bool = False
+    run: Run | None = None
 
 
 class KnownEnd(NamedTuple):
@@ -160,13 +163,31 @@ def last_copied(
         or walked.is_short
         or _is_before(end, known, log, search.first)
     )
-    behind = end is not None and end.records > known.end.records
+    reached = known
+    if end is not None and end.records > known.end.records:
+        reached = KnownEnd(end, known.target_offset if found is None else found.target_offset)
+    is_uncertain = walked.is_vague and last.stage is Stage.OPEN
+    is_known = not (is_short or is_ahead or walked.repeated or is_uncertain)
     return LastCopied(
-        end if end is not None and behind else known.end,
-        None if stored is None else end.records - known.end.records if end is not None and behind else 0,
+        reached.end,
+        None if stored is None else reached.end.records - known.end.records,
         known.target_offset if is_short else None,
         walked.repeated,
-        is_uncertain=walked.is_vague and last.stage is Stage.OPEN,
+        is_uncertain=is_uncertain,
+        run=_run(last.ends, known, reached) if is_known else None,
+    )
+
+
+def _run(ends: Sequence[SequenceEnd], known: KnownEnd, reached: KnownEnd) -> Run | None:
+    """The attempt's last records on both sides, as far as they follow each other behind what is known."""
+    try:
+        offsets = last_records(ends, reached.end.records)
+    except NoSuchEndError:
+        return None
+    records = reached.end.records - known.end.records
+    is_alone = records == reached.target_offset - known.target_offset
+    return Run.ending(
+        offsets[-1], reached.target_offset - 1, max(1, min(records, len(offsets))) if is_alone else 1
     )
 
 

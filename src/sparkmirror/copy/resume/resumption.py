@@ -338,8 +338,8 @@ def _behind_position(plan: CopyPartition, position: Position, reason: ResumeReas
     following, incident, writer = position.offset + 1, _skipped(reason), position.producer
     if incident is None and writer is not None and end < writer.next_offset:
         incident = target_truncated(plan.target, end, writer.next_offset, following)
-    is_as_stored = writer is not None and end == writer.next_offset
-    return Found(following, end, incident, run=position.run if is_as_stored else None)
+    is_there = position.run is not None and position.run.last_downstream < end
+    return Found(following, end, incident, run=position.run if is_there and incident is None else None)
 
 
 def _expected_end(reason: ResumeReason, now: _Now) -> int:

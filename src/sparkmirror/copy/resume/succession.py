@@ -13,7 +13,7 @@ from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume.claims import RENEWAL_S, Claimed, Claims, Unfenced
-from sparkmirror.copy.resume.last_copied import LogEnd, TargetLogs, known_end, last_copied
+from sparkmirror.copy.resume.last_copied import LastCopied, LogEnd, TargetLogs, known_end, last_copied
 from sparkmirror.copy.resume.topic_lookup import Topics
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
@@ -45,7 +45,8 @@ ClaimResults = Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]
 class Found(NamedTuple):
     """The place where a partition continues: `position` is upstream, the target's log ends at `next_offset`.
 
-    What was read before is of the leader epoch `source_epoch`, -1 if unknown. `run` ends right before.
+    What was read before is of the leader epoch `source_epoch`, -1 if unknown. `run` has the last records that
+    are copied, if their places are known.
     """
 
     position: int
@@ -232,9 +233,9 @@ class Succession:
                 found.records,
                 following,
             )
-        writer = position.producer
-        is_as_stored = found.records == 0 and writer is not None and end == writer.next_offset
-        return Found(following, end, incident, found.end.epoch, position.run if is_as_stored else None)
+        return Found(
+            following, end, incident, found.end.epoch, None if incident else _last_run(found, position)
+        )
 
     def record(
         self,
@@ -286,6 +287,16 @@ class Succession:
         if self.plan.transaction is not None:
             return reason.position is not None and reason.position.producer is not None
         return reason.renews or not reason.is_settled
+
+
+def _last_run(found: LastCopied, position: Position) -> Run | None:
+    """The run that ends with the last copied record: the stored one may reach further back."""
+    stored, run = position.run, found.run
+    if stored is None or found.records is None:
+        return run
+    if run is None:
+        return stored if found.records == 0 else None
+    return stored.united(run) if stored.touches(run) else run
 
 
 def newest_word(position: Position | None, claim: Claimed | Unfenced | None) -> Attempt | None:
