@@ -28,6 +28,7 @@ from sparkmirror.domain.quantities import counted
 from sparkmirror.mirror.dedicated import MirrorMaker, own_spark
 from sparkmirror.plan.flow_planning import plan_flow
 from sparkmirror.plan.plan_table import plan_table
+from sparkmirror.settings.changed_file import ChangedFile
 from sparkmirror.settings.mirror_maker_file import parsed_mirror_maker, read_mirror_maker_file
 from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.required import require_spark
@@ -86,10 +87,11 @@ class Mirror:
     ) -> None:
         """Validates the config, and connects to nothing. Raises ConfigError.
 
-        `config` is a file, or its properties. `spark` is a SparkSession; without one, the mirror has a JVM of
-        its own. `clusters` are the targets whose flows run (default: all). `slots` limits the tasks where a
-        server of Spark Connect doesn't tell how many may run.
+        `config` is a file, whose rate limits may change while it runs, or its properties. `spark` is a
+        SparkSession; without one, the mirror has a JVM of its own. `clusters` are the targets whose flows run
+        (default: all). `slots` limits tasks where a server of Spark Connect does not tell how many may run.
         """
+        file = None if isinstance(config, Mapping) else ChangedFile(Path(config), clusters)
         read = (
             parsed_mirror_maker(Properties(config), clusters)
             if isinstance(config, Mapping)
@@ -102,7 +104,7 @@ class Mirror:
             self._spark = own_spark(read.flows, read.spark, spark_log_file("run"))
         else:
             self._spark = SparkOnDemand.beside(spark, slots)
-        self._maker = MirrorMaker(read.flows, self._spark, shared=read.shared)
+        self._maker = MirrorMaker(read.flows, self._spark, shared=read.shared, file=file)
         self._current = CurrentView(this_process, self._maker.looks)
         self._listeners: list[MirrorListener] = []
         self._recent: deque[Progress] = deque(maxlen=_PROGRESSES_KEPT)

@@ -13,6 +13,7 @@ from sparkmirror.mirror.elected_flows import ElectedFlows
 from sparkmirror.mirror.flow_runs import FlowRun, end_flows
 from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.policies.rate_limits import RateLimits
+from sparkmirror.settings.changed_file import ChangedFile
 from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.spark.session import Session
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
@@ -32,17 +33,20 @@ class MirrorMaker:
         spark: SparkOnDemand,
         *,
         shared: bool = False,
+        file: ChangedFile | None = None,
         accepted: Collection[Alias] = (),
     ) -> None:
         """`shared`: processes with the same file share the flows; else all but one stand by.
 
-        `accepted` are the clusters that an operator has accepted, whatever they were before.
+        Rate limits that change in `file` take effect while it runs. `accepted` are the clusters that an
+        operator has accepted, whatever they were before.
         """
         self._accepted = accepted
         self._flows = flows
         self._spark = spark
         self._stopping = threading.Event()
         self._shared = SharedTargets()
+        self._file = file
         self._limits: dict[Flow, RateLimits] = {}
         self._elected = ElectedFlows(flows, self._run_of, shared=shared)
         self._is_shared = shared
@@ -80,6 +84,7 @@ class MirrorMaker:
         while not self._stopping.wait(1.0):
             self._check()
             self._begin_again()
+            self._follow_file()
             each_second()
 
     def _begin_again(self) -> None:
@@ -99,8 +104,8 @@ class MirrorMaker:
             run.release()
         self._elected.begin_again(again)
 
-    def change_limits(self, limits: Mapping[Flow, RateLimits]) -> None:
-        """Replace the limits of these flows, from the thread that waits."""
+    def _follow_file(self) -> None:
+        limits = {} if self._file is None else self._file.poll()
         self._limits.update(limits)
         for flow, run in self._runs.items():
             if flow in limits:

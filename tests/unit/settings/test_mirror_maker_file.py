@@ -6,8 +6,8 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.domain.errors import SparkmirrorError
+from sparkmirror.settings.changed_file import ChangedFile
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 
 RESOURCE: Final = """\

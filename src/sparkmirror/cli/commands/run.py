@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sparkmirror.cli.arguments import mirror_file
-from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.cli.http_server import (
     add_metrics_arguments,
     address,
@@ -26,6 +25,7 @@ from sparkmirror.domain.findings import Severity
 from sparkmirror.domain.ids import Alias
 from sparkmirror.metrics.page import Metrics
 from sparkmirror.metrics.settings import metrics_settings
+from sparkmirror.settings.changed_file import ChangedFile
 from sparkmirror.settings.configured import ConfiguredFlow
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.spark.log_files import spark_log_file
@@ -128,7 +128,7 @@ def run(arguments: argparse.Namespace) -> int:
     log_file = arguments.log_file or spark_log_file("run")
     accepted = frozenset(map(Alias, arguments.accept_cluster))
     spark = own_spark(read.flows, read.spark, log_file)
-    mirror = MirrorMaker(read.flows, spark, shared=read.shared, accepted=accepted)
+    mirror = MirrorMaker(read.flows, spark, shared=read.shared, file=file, accepted=accepted)
     _log.info("flows: %s", ", ".join(map(_named, read.flows)))
     stop_on_signals(mirror.stop)
     try:
@@ -141,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
         return _START_FAILED if error.restart_helps else _FAILED
     try:
-        mirror.wait(lambda: _each_second(mirror, file, start))
+        mirror.wait(start.check)
     except SparkmirrorError as error:
         _log.error("%s", error)
         return _FAILED
@@ -150,11 +150,6 @@ def run(arguments: argparse.Namespace) -> int:
         mirror.close()
     _log.info("stopped")
     return 0
-
-
-def _each_second(mirror: "MirrorMaker", file: ChangedFile, start: "_Start") -> None:
-    mirror.change_limits(file.poll())
-    start.check()
 
 
 class _Start:

@@ -5,10 +5,10 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.cli.changed_file import ChangedFile
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
+from sparkmirror.settings.changed_file import ChangedFile
 
 A, B, C = map(Alias, "ABC")
 FILE: Final = """\
