@@ -29,8 +29,8 @@ WORDS_MAX: Final = {
     "docs/troubleshooting.md": 2200,
     ".": 1050,
     "docs": 1200,
-    "docs/decisions": 740,
-    "docs/design": 1200,
+    "docs/decisions": 350,
+    "docs/design": 750,
 }
 """The most words of a page, or of each other page of a folder, so that it can be read at once."""
 RESULTS: Final = "RESULTS.md", "FENCE_COSTS.md"
