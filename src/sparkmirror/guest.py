@@ -24,7 +24,6 @@ import pyarrow as pa
 
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.quantities import counted
 from sparkmirror.mirror.dedicated import MirrorMaker, own_spark
 from sparkmirror.plan.flow_planning import plan_flow
 from sparkmirror.plan.plan_table import plan_table
@@ -33,15 +32,14 @@ from sparkmirror.settings.mirror_maker_file import parsed_mirror_maker, read_mir
 from sparkmirror.spark.log_files import spark_log_file
 from sparkmirror.spark.required import require_spark
 from sparkmirror.spark.spark_on_demand import SparkOnDemand
+from sparkmirror.status.caught_up import LagLimit, lag_of, waits_for
 from sparkmirror.status.mirror_watch import MirrorWatch
 from sparkmirror.storage.events import Event, EventKind
 from sparkmirror.ui.current_view import CurrentView, this_process
-from sparkmirror.view.flows import FlowView, MirrorView
+from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.making import view_of
 from sparkmirror.view.status_table import status_table
-from sparkmirror.view.values import PartitionView
 from sparkmirror.view.view_json import Asked, view_json
-from sparkmirror.view.words import Word
 
 _log = logging.getLogger("sparkmirror")
 
@@ -252,6 +250,7 @@ class Mirror:
     def await_lag(self, records: int = 0, timeout: float | None = None) -> None:
         """Wait until no partition has more than so many records to copy, as both clusters and `status` say.
 
+        Each flow must have caught up by the rule of `sparkmirror lag --wait --max-seconds 0`.
         Raises MirrorException when the time is over, or the mirror has ended.
         """
         deadline = float("inf") if timeout is None else time.monotonic() + timeout
@@ -274,8 +273,9 @@ class Mirror:
         views = [view_of(this_process(), watch.looks(), time.time())]
         if self.isActive:
             views.append(self._current.get())
-        reasons = (_flow_behind(flow, records) for view in views for flow in view.flows if flow.mirrors)
-        return next((why for why in reasons if why is not None), None)
+        limit = LagLimit(records)
+        lags = ([lag_of(flow, bool, limit) for flow in view.flows] for view in views)
+        return next((why for each in lags if (why := waits_for(each)) is not None), None)
 
     def _view(self) -> MirrorView:
         if self.isActive:
@@ -300,22 +300,6 @@ class Mirror:
         if self._exception is not None:
             title += f": {html.escape(str(self._exception))}"
         return f"{title}{_html_table(status_table(self._current.get()))}" if self.isActive else title
-
-
-def _flow_behind(flow: FlowView, records: int) -> str | None:
-    partitions = [it for it in flow.topics.partitions_worst_first() if it.state.word is not Word.PROMOTED]
-    if not partitions and not flow.topics:
-        return None if flow.state.word is Word.CAUGHT_UP else f"{flow.flow}: {flow.state.word}"
-    behind = [it for it in partitions if it.lag.records is None or it.lag.records > records]
-    if not behind:
-        return None
-    first: PartitionView = behind[0]
-    to_copy = sum(it.lag.records or 0 for it in behind)
-    error = first.state.error or flow.state.error
-    return (
-        f"{flow.flow}: {counted(to_copy, 'record')} to copy in {counted(len(behind), 'partition')}, "
-        f"{first.source}: {first.state.word}" + (f": {error}" if error else "")
-    )
 
 
 def _html_table(table: pa.Table) -> str:

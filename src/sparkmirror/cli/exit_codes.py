@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from sparkmirror.view.words import Word
+from sparkmirror.view.words import Word, is_fine
 
 FINE: Final = 0
 NOT_FINE: Final = 1
@@ -12,14 +12,6 @@ CANNOT_TELL: Final = 2
 """Wrong usage, a file that can't be used, a cluster or URL that can't be read, a lag that is not known."""
 NOT_BEGUN: Final = 3
 INTERRUPTED: Final = 130
-_FINE_WORDS: Final = (
-    Word.CAUGHT_UP,
-    Word.CATCHING_UP,
-    Word.THROTTLED,
-    Word.FALLING_BEHIND,
-    Word.STANDBY,
-    Word.PROMOTED,
-)
 
 OF_EVERY_COMMAND: Final[Mapping[int, str]] = {
     0: "done",
@@ -133,11 +125,14 @@ def paragraph(command: str) -> str:
     return "\n".join(["exit codes:", *(f"  {code:<3}  {text}" for code, text in exit_codes(command).items())])
 
 
+def of_answer(*, answer: bool | None) -> int:
+    """The code of a command that tells whether something holds; None where that can't be told."""
+    return CANNOT_TELL if answer is None else FINE if answer else NOT_FINE
+
+
 def of_word(word: Word) -> int:
     """The code of a command that tells how something is."""
-    if word in (Word.UNKNOWN, Word.STARTING):
-        return CANNOT_TELL
-    return FINE if word in _FINE_WORDS else NOT_FINE
+    return of_answer(answer=is_fine(word))
 
 
 def of_all(codes: Iterable[int]) -> int:

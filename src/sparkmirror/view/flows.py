@@ -11,10 +11,11 @@ from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.metrics.looks import ClusterLook, EventsLook, GroupsLook, MigrationsLook, VerifyLook
 from sparkmirror.storage.events import Event
 from sparkmirror.storage.progress import Driver
+from sparkmirror.storage.promotions import Promotions
 from sparkmirror.storage.verified import Verified
 from sparkmirror.view.group_index import GroupIndex
 from sparkmirror.view.topics import Topics
-from sparkmirror.view.values import ConnectorView, Lag, Speed, State
+from sparkmirror.view.values import ConnectorView, Lag, PartitionView, Speed, State
 from sparkmirror.view.words import Word
 
 
@@ -67,6 +68,19 @@ class FlowView:
     group_index: GroupIndex = field(default_factory=lambda: GroupIndex(None))
     troubles: Sequence[Trouble] = ()
     mirrors: bool = True
+
+    @property
+    def only_heartbeats(self) -> bool:
+        return not self.mirrors
+
+    @property
+    def partitions(self) -> Sequence[PartitionView]:
+        """Those of topics that are not promoted."""
+        return [it for it in self.topics.partitions_worst_first() if it.state.word is not Word.PROMOTED]
+
+    @property
+    def promoted(self) -> Promotions:
+        return self.topics.promoted
 
     def age(self, moment: float | None) -> float | None:
         """Seconds, of the clock of `quiet_since`."""

@@ -12,6 +12,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.latency import LatencyHistogram
 from sparkmirror.metrics.looks import SourceLook
 from sparkmirror.metrics.partition_table import Indices, Rows
+from sparkmirror.storage.promotions import Promotions
 from sparkmirror.view.partitions import Partitions
 from sparkmirror.view.sums import Sums
 from sparkmirror.view.values import Lag, PartitionView, Speed, State, TopicView
@@ -91,6 +92,13 @@ class Topics(Sequence[TopicView]):
     def count_of(self, words: Collection[Word]) -> int:
         """Count the topics with one of these words."""
         return int(np.isin(self.sums.severity, [*map(severity, words)]).sum()) if len(self) else 0
+
+    @property
+    def promoted(self) -> Promotions:
+        """The promotions, by the names of their topics."""
+        first = ((name, int(self.sums.rows(at)[0])) for at, name in enumerate(self.layout.names))
+        found = ((name, self.partitions.promotion(row)) for name, row in first)
+        return {name: promotion for name, promotion in found if promotion is not None}
 
     @property
     def whole(self) -> "Whole":

@@ -31,6 +31,7 @@ WORDS: Final = tuple(Word)
 """All words by their severity."""
 CALM: Final = (Word.CATCHING_UP, Word.CAUGHT_UP, Word.STANDBY, Word.PROMOTED)
 """The words that need no reason."""
+_FINE: Final = (*CALM, Word.THROTTLED, Word.FALLING_BEHIND)
 _SEVERITY: Final = {word: at for at, word in enumerate(Word)}
 
 
@@ -42,3 +43,8 @@ def severity(word: Word) -> int:
 def worst_of(words: Iterable[Word]) -> Word:
     """Return the worst of the words, UNKNOWN without any."""
     return min(words, key=severity, default=Word.UNKNOWN)
+
+
+def is_fine(word: Word) -> bool | None:
+    """Tell whether no operator has to act; None where that can't be told."""
+    return None if word in (Word.UNKNOWN, Word.STARTING) else word in _FINE

@@ -4,17 +4,16 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import islice
-from operator import attrgetter
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from rich.console import Console
 
 from sparkmirror.cli.arguments import not_empty, not_negative, positive
-from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE, of_all, of_word
+from sparkmirror.cli.exit_codes import CANNOT_TELL, of_all, of_answer
 from sparkmirror.cli.mirroring_flows import add_flow_argument
-from sparkmirror.cli.mirrors import FlowAnswer, Mirror, mirror_of
+from sparkmirror.cli.mirrors import Mirror, mirror_of
 from sparkmirror.cli.rest_access import add_login_arguments
 from sparkmirror.cli.terminal import StatusLines, aligned
 from sparkmirror.client.connect_rest import ConnectUnreachableError
@@ -22,9 +21,10 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_time, counted
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.status.caught_up import FlowLag, LagLimit, lag_of, told, waits_for
 from sparkmirror.status.flow_look import NEVER_RUN
 from sparkmirror.storage.promotions import Promotions, promotions_json
-from sparkmirror.view.values import PartitionView, State
+from sparkmirror.view.values import PartitionView
 from sparkmirror.view.words import Word
 
 _LOOK_S: Final = 1.0
@@ -48,71 +48,6 @@ examples:
   sparkmirror lag http://mirror-host:8080 --wait
   sparkmirror lag https://mirror-host:8080 --user ops --password-file ops.txt
 """
-
-
-class LagLimit(NamedTuple):
-    """A partition is as good as caught up when it keeps one of them; `seconds` is None for no such limit.
-
-    `by_word`: or when its state says so, as `status` shows it. Where the mirror reports an error, nothing
-    tells that its records are on their way: only `records` count.
-    """
-
-    records: int = 0
-    seconds: float | None = None
-    by_word: bool = False
-
-    def is_kept(self, it: PartitionView) -> bool:
-        """Whether a partition, whose lag is known, keeps within the limits."""
-        if it.lag.records is not None and it.lag.records <= self.records:
-            return True
-        if self.by_word and it.state.word is Word.CAUGHT_UP and it.state.error is None:
-            return True
-        if self.seconds is None or it.lag.seconds is None or it.state.error is not None:
-            return False
-        return it.lag.seconds <= self.seconds
-
-
-class FlowLag(NamedTuple):
-    """The lag of those topics of a flow that are wanted."""
-
-    answer: FlowAnswer
-    limit: LagLimit
-    partitions: Sequence[PartitionView]
-    promoted: Promotions
-
-    @property
-    def records(self) -> int:
-        """Add up the records of the partitions whose lag is known."""
-        return sum(it.lag.records or 0 for it in self.partitions)
-
-    @property
-    def unknown(self) -> list[PartitionView]:
-        return [it for it in self.partitions if it.lag.records is None]
-
-    @property
-    def behind(self) -> list[PartitionView]:
-        """The partitions beyond the limit, the worst first."""
-        found = [it for it in self.partitions if it.lag.records is not None and not self.limit.is_kept(it)]
-        return sorted(found, key=lambda it: (-(it.lag.records or 0), it.source))
-
-    @property
-    def exit_code(self) -> int:
-        if self.behind or (self.partitions and self.answer.state.error == NEVER_RUN):
-            return NOT_FINE
-        if not (self.answer.partitions or self.answer.promoted):
-            return FINE if self.answer.only_heartbeats else of_word(self.answer.state.word)
-        return CANNOT_TELL if self.unknown or not (self.partitions or self.promoted) else FINE
-
-
-def lag_of(answer: FlowAnswer, is_wanted: Callable[[str], object], limit: LagLimit) -> FlowLag:
-    """`is_wanted` gets the names of topics on the source."""
-    partitions = sorted(
-        (it for it in answer.partitions if is_wanted(it.source.topic)), key=attrgetter("source")
-    )
-    if answer.is_running is False:
-        limit = LagLimit(limit.records)  # nothing is on its way
-    promoted = {topic: each for topic, each in answer.promoted.items() if is_wanted(topic)}
-    return FlowLag(answer, limit, partitions, promoted)
 
 
 def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -169,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         for lag in found:
             _show(lag)
-    return of_all(lag.exit_code for lag in found)
+    return of_all(of_answer(answer=lag.is_caught_up) for lag in found)
 
 
 def _reader(mirror: Mirror, arguments: argparse.Namespace) -> Callable[[], list[FlowLag]]:
@@ -197,27 +132,16 @@ def _awaited(read: Callable[[], list[FlowLag]], timeout_s: float) -> list[FlowLa
                     raise
                 update(str(error))
             else:
-                if is_over or of_all(lag.exit_code for lag in found) == FINE:
+                waited_for = waits_for(found)
+                if is_over or waited_for is None:
                     return found
-                update(_waiting(found))
+                update(waited_for)
             time.sleep(min(_LOOK_S, max(0.0, deadline - time.monotonic())))
-
-
-def _waiting(found: Sequence[FlowLag]) -> str:
-    """Describe the wait, with the first error that needs action, since the wait may be in vain."""
-    behind = sum(len(lag.behind) for lag in found)
-    unknown = sum(len(lag.unknown) for lag in found)
-    text = f"{counted(sum(lag.records for lag in found), 'record')} to copy"
-    text += f", {counted(behind, 'partition')} behind" + (f", {unknown:,} unknown" if unknown else "")
-    failing = [it for lag in found for it in lag.partitions if it.state.word is Word.ACTION_REQUIRED]
-    causes = [_told(it.answer.state) for it in found if it.exit_code != FINE and it.answer.state.error]
-    causes = causes or [f"{it.source}: {it.state.word}: {it.state.error}" for it in failing]
-    return text + "".join(f"; {cause}" for cause in causes[:1])
 
 
 def _show(lag: FlowLag) -> None:
     """A line for the flow, and a table of the partitions that are behind or unknown, the worst first."""
-    _write(f"{lag.answer.flow}: {_summary(lag)}")
+    _write(f"{lag.flow}: {_summary(lag)}")
     _show_promoted(lag.promoted)
     listed = [*lag.unknown, *lag.behind]
     if not listed:
@@ -240,22 +164,20 @@ def _summary(lag: FlowLag) -> str:
     if not lag.partitions:
         if lag.promoted:
             return "nothing is left to copy"
-        if lag.answer.only_heartbeats:
+        if lag.only_heartbeats:
             return "only heartbeats"
-        is_other = lag.answer.partitions or lag.answer.promoted
-        return "no topic that it mirrors has such a name" if is_other else _told(lag.answer.state)
+        return "no topic that it mirrors has such a name" if lag.has_topics else told(lag.state)
     behind, unknown, all_of_them = len(lag.behind), len(lag.unknown), len(lag.partitions)
     if not behind and not unknown:
         on_their_way = f", {counted(lag.records, 'record')} on the way" if lag.records else ""
         caught_up = f"caught up, {counted(all_of_them, 'partition')}{on_their_way}"
-        if lag.answer.is_running is not False:
+        if lag.is_running is not False:
             return caught_up
-        told = _told(lag.answer.state)
-        return told if lag.answer.state.error == NEVER_RUN else f"{caught_up}; {told}"
+        return told(lag.state) if lag.state.error == NEVER_RUN else f"{caught_up}; {told(lag.state)}"
     of = f"of {counted(all_of_them, 'partition')}"
     parts = [f"{counted(lag.records, 'record')} behind, in {behind:,} {of}"] if behind else []
     parts += [f"{unknown:,} {of} unknown"] if unknown else []
-    state = lag.answer.state
+    state = lag.state
     is_why = state.error is not None and state.word is Word.UNKNOWN
     return "; ".join(parts) + (f" ({state.error})" if is_why else "")
 
@@ -272,12 +194,7 @@ def _row(it: PartitionView) -> tuple[str, ...]:
 
 
 def _why(it: PartitionView) -> str | None:
-    return it.state.error or (_told(it.state) if it.lag.records is None else None)
-
-
-def _told(state: State) -> str:
-    said = state.error or state.advice
-    return f"{state.word}: {said}" if said else state.word
+    return it.state.error or (told(it.state) if it.lag.records is None else None)
 
 
 def _number(number: int | None) -> str:
@@ -286,8 +203,8 @@ def _number(number: int | None) -> str:
 
 def _to_json(lag: FlowLag) -> dict[str, Any]:
     return {
-        "flow": str(lag.answer.flow),
-        "state": lag.answer.state.word.value,
+        "flow": str(lag.flow),
+        "state": lag.state.word.value,
         "records": None if lag.unknown and len(lag.unknown) == len(lag.partitions) else lag.records,
         "unknown_partitions": len(lag.unknown),
         "partitions": [
