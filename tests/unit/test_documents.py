@@ -20,15 +20,15 @@ PAGES: Final = sorted(
 )
 CHAPTERS: Final = sorted((ROOT / "docs" / "design").glob("*.md"))
 WORDS_MAX: Final = {
-    "README.md": 900,
-    "docs/DESIGN.md": 2000,
+    "README.md": 800,
+    "docs/DESIGN.md": 1850,
     "docs/benchmarks.md": 500,
     "docs/guarantees.md": 1200,
-    "docs/parity.md": 2200,
-    "docs/security.md": 1400,
-    "docs/troubleshooting.md": 2200,
-    ".": 1050,
-    "docs": 1200,
+    "docs/parity.md": 2050,
+    "docs/security.md": 1250,
+    "docs/troubleshooting.md": 2100,
+    ".": 950,
+    "docs": 1050,
     "docs/decisions": 350,
     "docs/design": 750,
 }
