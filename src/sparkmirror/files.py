@@ -34,7 +34,7 @@ class NamedFile(NamedTuple):
         return content
 
     def opened(self) -> int:
-        """A descriptor to read from, which the caller closes. Opening a pipe waits for nobody."""
+        """A descriptor to read from, which the caller closes. Opening a pipe does not wait."""
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
         if not self.roots:
             return os.open(self.path, flags)

@@ -187,14 +187,14 @@ class Mirror:
 
     @property
     def lastProgress(self) -> Progress | None:
-        """What it does, as `GET /mirror` tells it; None before it was started."""
+        """The mirror's state, as JSON of `GET /mirror`; None before it was started."""
         if self.isActive:
             return view_json(self._current.get(), Asked())
         return self._recent[-1] if self._recent else None
 
     @property
     def recentProgress(self) -> Sequence[Progress]:
-        """What it did in the last minutes, the oldest first."""
+        """The states of the last minutes, the oldest first."""
         return list(self._recent)
 
     def addListener(self, listener: MirrorListener) -> None:
@@ -233,14 +233,14 @@ class Mirror:
     # what there is
 
     def plan(self, *, arrow: bool = False) -> Any:
-        """What it would do: a DataFrame of changes, copies, topics left out and findings. Changes nothing.
+        """Return a DataFrame of changes, copies, topics left out and findings. Changes nothing.
 
         Raises KafkaError. With `arrow` it is a pyarrow.Table, for which no Spark is needed.
         """
         return self._frame(plan_table(map(plan_flow, self._flows)), arrow=arrow)
 
     def status(self, *, arrow: bool = False) -> Any:
-        """How it is: a DataFrame with a row for each partition. Raises KafkaError.
+        """Return a DataFrame with a row for each partition. Raises KafkaError.
 
         With `arrow` it is a pyarrow.Table, which needs no free slot of Spark. Of a mirror that does not run
         here it is what Kafka tells.

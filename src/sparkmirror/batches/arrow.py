@@ -239,7 +239,7 @@ def from_arrow(records: pa.RecordBatch, encoding: Encoding, now_ms: int) -> list
 
 @dataclass(frozen=True, slots=True)
 class _Encoded:
-    """What records of `from_arrow` have the same in any batch."""
+    """Holds the encoded parts of records that are the same in any batch."""
 
     timestamps: Column
     """In ms."""
@@ -302,7 +302,7 @@ def _offsets(records: pa.RecordBatch) -> Column:
 
 
 def _varints(values: Column) -> pa.Array:
-    """Each as a varint, in a binary column."""
+    """Encode each number as a varint, in a binary column."""
     return _rows_of_varints([values])
 
 

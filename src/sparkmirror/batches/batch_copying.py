@@ -151,7 +151,7 @@ def _judged(
     aborted: AbortedTransactions | None,
     cycles: CycleFilter | None,
 ) -> Iterator[tuple[FetchedBatch, BatchAction]]:
-    """Each batch that isn't behind the position, with its action."""
+    """Yield each batch that isn't behind the position, with its action."""
     for batch in fetched:
         header = batch.header
         if rules.check_crcs and not has_valid_crc(batch):
@@ -256,7 +256,7 @@ class _Merging:
             yield Step(copied, behind)
 
     def _merged(self, batches: Sequence[FetchedBatch], begin: int) -> list[OutgoingBatch] | None:
-        """One batch or more of all these; None if one is corrupt."""
+        """Merge these into one batch or more; None if one is corrupt."""
         try:
             return reopen(batches, begin, _encoding(batches[0], self._rules))
         except CorruptBatchError:
@@ -264,7 +264,7 @@ class _Merging:
 
 
 def _one_by_one(waited: Sequence[_Judged], begin: int, end: int) -> Iterator[tuple[_Judged, int, int]]:
-    """Each with the position before it and the one behind it."""
+    """Yield each with the position before it and the one behind it."""
     for number, one in enumerate(waited, start=1):
         behind = end if number == len(waited) else one[0].header.last_offset + 1
         yield one, begin, behind

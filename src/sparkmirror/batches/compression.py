@@ -58,7 +58,7 @@ def decompress(codec: int, data: memoryview, bytes_max: int = DECOMPRESSED_BYTES
 
 
 def decompress_together(batches: Iterable[tuple[int, memoryview]], bytes_max: int) -> list[memoryview]:
-    """Each by its codec, together at most so many bytes. Raises CorruptBatchError."""
+    """Decompress each by its codec, to at most so many bytes in all. Raises CorruptBatchError."""
     found, room = [], bytes_max
     for codec, data in batches:
         found.append(decompress(codec, data, room))

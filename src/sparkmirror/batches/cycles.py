@@ -42,7 +42,7 @@ class UnknownWriterError(Exception):
 
 
 class CycleError(Exception):
-    """This batch was mirrored from the target, and `on.loop` is fail. Nothing behind it has been copied."""
+    """A batch was mirrored from the target, and `on.loop` is fail. Nothing behind it has been copied."""
 
     def __init__(self, first: int, last: int) -> None:
         super().__init__(f"offsets {first} to {last} were mirrored from the target")
@@ -106,7 +106,7 @@ class CycleFilter:
 
     @property
     def change(self) -> Change | None:
-        """What adds the header to records, and leaves out those that come back; None without it."""
+        """The change that adds the header to records, and leaves out those that come back."""
         if self._provenance is None:
             return None
         return ProvenanceChange(self._provenance, lambda offset: self._found(offset, offset, 1))

@@ -30,7 +30,7 @@ class LogRecord(NamedTuple):
 
 
 def encode_log_batch(records: Sequence[LogRecord], now_ms: int) -> memoryview:
-    """One uncompressed batch of these records, at least one, to be produced."""
+    """Encode these records, at least one, as one uncompressed batch to be produced."""
     return write_batch(
         [
             RawRecord(

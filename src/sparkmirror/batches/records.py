@@ -163,7 +163,7 @@ def _wrapped(value: int) -> int:
 
 
 def write_batch(records: Sequence[RawRecord], codec: int) -> memoryview:
-    """One gapless batch of these records (at least one) from offset 0, without a producer's stamp."""
+    """Encode these records (at least one) as one gapless batch from offset 0, without a producer's stamp."""
     base_timestamp = records[0].timestamp
     newest = max(record.timestamp for record in records)
     header = new_header(codec, len(records), base_timestamp, newest)

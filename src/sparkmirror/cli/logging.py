@@ -77,7 +77,7 @@ class TextFormatter(logging.Formatter):
 
 
 class JsonFormatter(logging.Formatter):
-    """One object per line: time (ISO 8601, UTC), level, logger, message, the extra attributes, exception."""
+    """Writes an object per line: time (ISO 8601), level, logger, message, extra attributes, exception."""
 
     def format(self, record: logging.LogRecord) -> str:
         moment = datetime.fromtimestamp(record.created, UTC)

@@ -65,7 +65,7 @@ class ConnectBusyError(ConnectRefusedError):
 
 
 class ConnectUnreachableError(SparkmirrorError):
-    """No server responds at the URL, or one that is no Connect worker."""
+    """The URL has no server, or one that is no Connect worker."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,7 +112,7 @@ def worker_client(worker: Properties, role: str) -> ConnectionSettings:
 
 
 def mirror_client(properties: Properties, client: str) -> ConnectionSettings:
-    """One of a `MirrorClient`'s clients: only servers and security count, `admin.` and the like in front."""
+    """Read one of a `MirrorClient`'s clients: servers and security, also behind `admin.` and the like."""
     shared = properties.only(SHARED_NAMES) | properties.under(f"{client}.").only(SHARED_NAMES)
     return _connection(shared, ADMIN.parse(shared), "sparkmirror-client")
 

@@ -120,7 +120,7 @@ def connector_findings(config: Mapping[str, str]) -> tuple[Finding, ...]:
 
 
 def _grouped_by_text(found: Mapping[str, tuple[str, str]], given: Properties) -> Iterator[Finding]:
-    """One finding for all keys of which the same is said."""
+    """Merge the findings of all keys that have the same text."""
     keys: dict[tuple[str, str], list[str]] = {}
     for key, said in found.items():
         keys.setdefault(said, []).append(key)

@@ -233,7 +233,7 @@ _STATE_TOPICS: Final = ("offset.storage.topic", "config.storage.topic", "status.
 
 
 def _names_of_empty_aliases(connector: Properties, flow: Flow) -> Iterator[tuple[str, str]]:
-    """What a cluster is called where an empty alias keeps the names of its topics: as in `clusters`."""
+    """Name clusters as in `clusters`, where an empty alias keeps the names of their topics."""
     for side, alias in zip(("source", "target"), flow, strict=True):
         if not connector[f"{side}.cluster.alias"].strip(JAVA_WHITESPACE):
             yield f"{side}.cluster.{SHOWN_ALIAS}", alias

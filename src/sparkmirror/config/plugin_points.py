@@ -106,7 +106,7 @@ class PluginPoint(Generic[T]):
             raise given.error(error.key, reason) from error
 
     def made(self, kind: type, name: str, properties: Properties) -> T:
-        """One of a class that errors call `name`. Raises PluginError, or a ConfigError of its own."""
+        """Create one of a class that errors call `name`. Raises PluginError, or a ConfigError of its own."""
         plugin = _made(kind, properties)
         if name in self.ours:
             return cast("T", plugin)

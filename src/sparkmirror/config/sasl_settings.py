@@ -1,4 +1,4 @@
-"""Reads the `sasl.*` keys of a client, as Java's clients understand them. Opens no file, calls nobody."""
+"""Reads the `sasl.*` keys of a client as Java's clients do. Opens no file and sends no request."""
 
 from collections.abc import Mapping
 from dataclasses import replace

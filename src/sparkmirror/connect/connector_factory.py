@@ -43,7 +43,7 @@ class ConnectorFactory:
         return partial(self._run, self._parser.parsed(connector))
 
     def prepared_again(self, config: ConnectorConfig) -> Prepared:
-        """Parse a config of the config topic, whose placeholders may stand for other values than before."""
+        """Parse a config of the config topic, whose placeholders may have other values than before."""
         return self.prepared(self._parser.resolved(config))
 
     def plan(self, config: ConnectorConfig) -> FlowPlan:

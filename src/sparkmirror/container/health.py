@@ -111,7 +111,7 @@ def _answer(url: str) -> tuple[int, str]:
 
 
 def _unverified() -> ssl.SSLContext:
-    """It asks this container alone, whose certificate has another name than the loopback address."""
+    """Skip verification: the certificate of this container has another name than the loopback address."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -42,7 +42,7 @@ class Program(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """What a script of Kafka's prints when its file is missing; it ends with exit code 1."""
+    """The text that a script of Kafka's prints when its file is missing; it ends with exit code 1."""
 
     text: str
 

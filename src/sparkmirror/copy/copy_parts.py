@@ -62,7 +62,7 @@ class _LastMinute:
 
 
 class CopyParts:
-    """On the loop's thread only. `transactions` is None where they are not used."""
+    """Holds the parts of a copy loop, for its thread only. `transactions` is None where they are not used."""
 
     def __init__(
         self,

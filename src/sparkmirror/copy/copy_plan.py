@@ -50,7 +50,7 @@ class CopyPartition:
 
     @property
     def change(self) -> "PartitionChange | None":
-        """What transforms change of it; None if nothing."""
+        """The change that transforms make to it; None if they make none."""
         if self.transforms is None:
             return None
         from sparkmirror.transforms.partition_change import PartitionChange  # noqa: PLC0415 - needs pyarrow
@@ -93,7 +93,7 @@ class TransactionPlan:
 
 @dataclass(frozen=True, slots=True)
 class TaskPlan:
-    """One copy task of one job epoch.
+    """A copy task of a job epoch.
 
     `offset_syncs` is None where their emission is disabled, `transaction` where each batch counts as soon as
     it is acknowledged.

@@ -11,7 +11,7 @@ from sparkmirror.domain.ids import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """What one task has written in a transaction that is still open."""
+    """The rows that a task has written in a transaction that is still open."""
 
     task: int
     rows: int

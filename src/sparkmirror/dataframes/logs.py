@@ -39,7 +39,7 @@ class Logs:
         self._network = network_of(options.consumer.connection)
 
     def partitions(self) -> FoundPartitions:
-        """What the options select. Raises KafkaError for a topic that is named and doesn't exist."""
+        """List the selected partitions. Raises KafkaError for a named topic that doesn't exist."""
         topics = self._topics()
         found = [
             TopicPartition(name, number)

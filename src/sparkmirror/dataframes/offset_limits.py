@@ -60,7 +60,7 @@ def parse_partitions(text: str) -> tuple[TopicPartition, ...]:
 
 
 def to_json(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
-    """By topic and partition, sorted: equal offsets are the same text, which Spark compares."""
+    """Write offsets by topic and partition, sorted: Spark compares the texts."""
     found: dict[str, dict[str, int]] = {}
     for partition, offset in sorted(offsets.items()):
         found.setdefault(partition.topic, {})[str(partition.partition)] = offset

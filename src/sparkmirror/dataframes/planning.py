@@ -25,7 +25,7 @@ class OffsetRange(NamedTuple):
 def divided(
     ranges: Sequence[OffsetRange], tasks_min: int | None, task_records_max: int | None
 ) -> list[OffsetRange]:
-    """At least `tasks_min` ranges, as far as there are records, of at most `task_records_max` each."""
+    """Divide into at least `tasks_min` ranges, if records suffice, of at most `task_records_max` each."""
     filled = [each for each in ranges if each.size > 0]
     if task_records_max is not None:
         filled = [part for each in filled for part in _parts(each, -(-each.size // task_records_max))]

@@ -34,7 +34,7 @@ class Bounds:
     times: TimeRange = field(default=EVERY_TIME)
 
     def cut(self, wanted: OffsetRange) -> OffsetRange | None:
-        """What is needed of a range."""
+        """Return the part of a range that is needed."""
         topic, number = wanted.partition
         if self.topics is not None and topic not in self.topics:
             return None
@@ -45,7 +45,7 @@ class Bounds:
 
 
 def bounds_of(filters: Iterable[Filter]) -> Bounds:
-    """All filters apply; those that say nothing of topic, partition, offset and time are ignored."""
+    """Combine all filters; those that don't concern topic, partition, offset and time are ignored."""
     bounds = Bounds()
     for each in filters:
         column = ".".join(each.attribute) if hasattr(each, "attribute") else ""

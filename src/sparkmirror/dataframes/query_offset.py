@@ -60,7 +60,7 @@ class QueryOffset:
     def begins(
         self, ends: "QueryOffset", log_starts: Mapping[TopicPartition, int]
     ) -> dict[TopicPartition, int]:
-        """Where each partition of `ends` continues: where it was, or at its log's start if it is new."""
+        """Return where each partition of `ends` continues: where it was, or its log's start if it is new."""
         return {
             partition: log_starts.get(partition, 0)
             if self.is_new(partition, ends)
@@ -76,7 +76,7 @@ class QueryOffset:
 
 
 def limited(begins: Mapping[TopicPartition, int], ends: QueryOffset, records_max: int) -> QueryOffset:
-    """At most so many records, of each partition in proportion to what it has, and at least one."""
+    """Take at most so many records, from each partition in proportion to its own, and at least one."""
     sizes = {partition: end - begins[partition] for partition, end in ends.offsets.items()}
     total = sum(size for size in sizes.values() if size > 0)
     if total < 1:
@@ -97,7 +97,7 @@ def records_between(begins: Mapping[TopicPartition, int], ends: QueryOffset) -> 
 def lost_between(
     start: QueryOffset, ends: QueryOffset, log_starts: Mapping[TopicPartition, int]
 ) -> list[str]:
-    """Which records of these partitions can't be read any more, in words."""
+    """Describe the records of these partitions that can't be read any more."""
     topics = sorted({each.topic for each in start.offsets})
     lost = [
         f"topic {topic} was deleted and created again"
@@ -118,7 +118,7 @@ def lost_between(
 
 
 def offsets_behind_latest(progress: StreamingProgress) -> dict[str, float]:
-    """How far the query's sources are behind the ends of their partitions, after its last micro-batch.
+    """Return the lag of the query's sources, in records, after its last micro-batch.
 
     Spark's own Kafka source has these values among its metrics, which a source in Python can't report. Empty
     before the first micro-batch.

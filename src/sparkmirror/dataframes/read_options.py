@@ -92,7 +92,7 @@ _NOT_IN_STREAMS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTi
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What a data frame reads, and how. Made once on the driver; tasks get it pickled."""
+    """The options of a data frame's source. Made once on the driver; tasks get them pickled."""
 
     consumer: ConsumerSettings
     topics: tuple[str, ...]
@@ -118,7 +118,7 @@ class ReadOptions:
     pushes_down: bool
 
     def batch_limits(self) -> tuple[OffsetLimit, OffsetLimit]:
-        """Where a batch query starts and ends. Raises ConfigError."""
+        """Parse where a batch query starts and ends. Raises ConfigError."""
         starting = Bound.EARLIEST if self.starting is None else self.starting
         ending = Bound.LATEST if self.ending is None else self.ending
         _refuse_bound("startingOffsets", starting, Bound.LATEST)
@@ -127,7 +127,7 @@ class ReadOptions:
         return starting, ending
 
     def stream_start(self) -> OffsetLimit:
-        """Where a streaming query without a checkpoint starts. Raises ConfigError."""
+        """Parse where a streaming query without a checkpoint starts. Raises ConfigError."""
         if self.ending is not None:
             raise ConfigError(
                 "endingOffsets", None, "a streaming query has no end: remove it, also as a timestamp"

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass
 class RangeOfPartition(InputPartition):
-    """What one task reads."""
+    """The range that a task reads."""
 
     wanted: OffsetRange
 
@@ -84,7 +84,7 @@ class BatchReader(DataSourceReader):
         return _parts(ranges, options)
 
     def _cut(self, ranges: Sequence[OffsetRange], logs: Logs) -> list[OffsetRange]:
-        """What the filters need of the ranges. What is before the first record in time is not."""
+        """Cut the ranges to what the filters need, from the first record in time on."""
         if self._bounds is None:
             return list(ranges)
         needed = [cut for each in ranges if (cut := self._bounds.cut(each)) is not None]
@@ -101,7 +101,7 @@ class BatchReader(DataSourceReader):
 
 
 class FilteringReader(BatchReader):
-    """With push-down, which Spark refuses in a session that doesn't allow it."""
+    """Pushes filters down, which Spark refuses in a session that doesn't allow it."""
 
     def pushFilters(self, filters: list[Filter]) -> Iterator[Filter]:  # noqa: N802 - PySpark's name
         self._bounds = bounds_of(filters)

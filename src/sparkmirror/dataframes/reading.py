@@ -44,7 +44,7 @@ EVERY_TIME: Final = TimeRange()
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """How all tasks of a query read."""
+    """The settings with which all tasks of a query read."""
 
     consumer: ConsumerSettings
     columns: Sequence[str]

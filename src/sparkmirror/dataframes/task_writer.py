@@ -35,7 +35,7 @@ _BATCH_BYTES_MAX: Final = 1_000_000
 
 
 class TaskWriter:
-    """One owner, who closes it. `transactions` must be initialised; what is written stays open in it."""
+    """Writes a task's rows. `transactions` must be initialised; the transaction stays open."""
 
     def __init__(
         self, options: WriteOptions, producer: ProducerId, transactions: Transactions | None, task: int
@@ -58,7 +58,7 @@ class TaskWriter:
 
     @property
     def partitions(self) -> list[TopicPartition]:
-        """Those that were written to, the one of the last batch at the end."""
+        """The partitions that were written to, that of the last batch at the end."""
         return sorted(self._sequences, key=lambda partition: (partition == self._last, partition))
 
     def write(self, records: pa.RecordBatch) -> None:

@@ -47,7 +47,7 @@ class WriteOptions:
 
     @property
     def task_prefix(self) -> str:
-        """What the transactional ids of all tasks begin with."""
+        """The prefix of all tasks' transactional ids."""
         return f"{self.prefix}-task-"
 
 

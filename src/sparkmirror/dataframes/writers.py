@@ -32,7 +32,7 @@ _BATCH_ID = "streaming.sql.batchId"
 
 @dataclass
 class TaskMessage(WriterCommitMessage):
-    """What a task tells the driver. `is_skipped`: its rows were committed before."""
+    """A task's message to the driver. `is_skipped`: its rows were committed before."""
 
     prepared: Prepared
     decider: Decider | None = None
@@ -45,7 +45,7 @@ class TaskMessage(WriterCommitMessage):
 
 @dataclass
 class Plan:
-    """What the driver knows before tasks start, which get it pickled."""
+    """The driver's values from before tasks start, which get it pickled."""
 
     decider: Decider | None = None
     decided: Decision | None = None
@@ -112,7 +112,7 @@ class Sink:
             raise _aborted(batch, aborted, "a query writes their rows again when it restarts")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        """Abort what nobody has decided on. Spark calls it also where a commit has failed on its way."""
+        """Abort undecided transactions. Spark calls it also where a commit has failed on its way."""
         sent = [message.prepared for message in messages if isinstance(message, TaskMessage)]
         if self._options.prefix is None or not sent:
             return
@@ -180,7 +180,7 @@ def _other_rows(batch: int | None, what: str) -> KafkaError:
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Made anew for the plan of each micro-batch, and again for its commit."""
+    """Writes a micro-batch. Spark makes one for its plan, and another for its commit."""
 
     def __init__(self, options: WriteOptions, plan: Plan) -> None:
         self._sink = Sink(options, plan)

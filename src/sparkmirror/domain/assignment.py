@@ -153,7 +153,7 @@ def _add(tasks: Sequence[_Task], new: Iterable[tuple[float, TopicPartition]]) ->
 
 
 def _fill(tasks: Sequence[_Task]) -> None:
-    """No task without a partition: the heaviest that has several gives its heaviest one."""
+    """Give each task a partition: the heaviest that has several gives its heaviest one."""
     for empty in tasks:
         if not empty.movable:
             rich = max((task for task in tasks if len(task.movable) > 1), key=_heaviness)

@@ -164,7 +164,7 @@ class FencedError(KafkaError):
 
 
 class StandbyError(KafkaError):
-    """Nothing is to be copied before a failback: the opposite flow has copied the source from the target."""
+    """The flow waits for a failback: the opposite flow has copied the source from the target."""
 
 
 class UnsupportedVersionError(KafkaError):

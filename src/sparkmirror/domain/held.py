@@ -2,7 +2,7 @@
 
 
 class Held:
-    """One owner. `now` is any clock's seconds."""
+    """Measures how long something holds. `now` is any clock's seconds."""
 
     def __init__(self) -> None:
         self._since: float | None = None

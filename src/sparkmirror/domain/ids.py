@@ -12,7 +12,7 @@ GroupId = NewType("GroupId", str)
 
 
 class TopicPartition(NamedTuple):
-    """One partition of one topic; written `topic-partition` as Kafka does."""
+    """A partition of a topic, written `topic-partition` as Kafka does."""
 
     topic: str
     partition: int
@@ -30,7 +30,7 @@ class TopicPartition(NamedTuple):
 
 
 class Flow(NamedTuple):
-    """One direction of replication, written `source->target` as in mm2.properties."""
+    """A direction of replication, written `source->target` as in mm2.properties."""
 
     source: Alias
     target: Alias

@@ -6,7 +6,7 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class Kept(Protocol[T_co]):
-    """Stands for settings until they are used."""
+    """Represents settings until they are used."""
 
     @property
     def holds_secrets(self) -> bool: ...

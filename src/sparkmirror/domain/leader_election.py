@@ -60,7 +60,7 @@ class Candidate:
 
     @classmethod
     def decode(cls, metadata: bytes) -> Self:
-        """Metadata that can't be decoded still stands for a member, with an empty URL."""
+        """Metadata that can't be decoded is a member with an empty URL."""
         fields = _decoded(metadata)
         url, since = fields.get("url"), fields.get("leads_since")
         return cls(url if isinstance(url, str) else "", since if type(since) is int else None)

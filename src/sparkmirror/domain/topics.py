@@ -18,7 +18,7 @@ class ListedTopic(NamedTuple):
 
 @dataclass(frozen=True)
 class TopicListing:
-    """One response. It lacks topics that the principal may not describe."""
+    """A response's topics. It lacks those that the principal may not describe."""
 
     topics: Mapping[str, ListedTopic]
 

@@ -61,7 +61,7 @@ _FIRST_GROUPS_RETRY_S = 5.0
 
 
 class CheckpointConnector:
-    """One flow's checkpoint connector."""
+    """Emits the checkpoints of a flow."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ _READ_TIMEOUT_S = 60.0
 
 
 class FlowHistories:
-    """One owner, who closes it. What one look has read serves the next."""
+    """Reads the histories of offset syncs. Each look continues where the one before ended."""
 
     def __init__(self, connector: ConfiguredCheckpoint) -> None:
         topic = connector.settings.offset_syncs_topic

@@ -68,7 +68,7 @@ class CommittedPartition:
 
 @dataclass(frozen=True, slots=True)
 class GroupFacts:
-    """One flow's. `refused_by` is the setting that keeps the group away, `syncs_offsets` that of its name."""
+    """A group in a flow. `refused_by` is the setting that excludes it, `syncs_offsets` that of its name."""
 
     flow: Flow
     group: GroupId

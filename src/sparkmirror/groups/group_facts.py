@@ -62,7 +62,7 @@ def group_facts(settings: ConfiguredFlow, group: GroupId) -> GroupFacts:
 
 
 def _said(settings: ConfiguredFlow) -> Sequence[Trouble]:
-    """What the mirror has said last; nothing where it has not run, or where that may not be read."""
+    """Read the mirror's last report; empty where it has not run, or where that may not be read."""
     topic = StateTopic.PROGRESS.of(settings.flow.source)
     names = [each.name for each in (settings.source, settings.checkpoint) if each is not None]
     with closing(ProgressReader(settings.worker_client, topic, may_be_missing=True)) as reader:

@@ -56,7 +56,7 @@ class Round:
 
 
 class OffsetResolver:
-    """One owner. Connects when it's first asked."""
+    """Looks up offsets in both logs. It connects with the first look-up."""
 
     def __init__(
         self,

@@ -10,7 +10,7 @@ from sparkmirror.offsets.wire_records import Checkpoint
 
 
 class TargetLogs:
-    """One owner, who closes it. Every method blocks and raises KafkaError when the target does not answer."""
+    """Knows the logs of the target. Methods block, and raise KafkaError when it does not answer."""
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self._settings = ConsumerSettings(settings)

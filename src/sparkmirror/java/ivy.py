@@ -20,7 +20,7 @@ _CAUSES = ("server access error", "host ", "download failed", "exception", ": no
 
 @dataclass(frozen=True, slots=True)
 class Module:
-    """One Maven artifact, `organisation:name:revision`."""
+    """A Maven artifact, `organisation:name:revision`."""
 
     organisation: str
     name: str

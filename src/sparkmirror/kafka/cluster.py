@@ -258,7 +258,7 @@ class Cluster:
     def coordinators(
         self, kind: CoordinatorKind, keys: Collection[str], timeout_s: float | None = None
     ) -> Iterator[tuple[str, Coordinator]]:
-        """Each key with its coordinator, found in as few requests as any broker allows (KIP-699).
+        """Find each key's coordinator, in as few requests as any broker allows (KIP-699).
 
         Raises KafkaError.
         """

@@ -26,7 +26,7 @@ def starved(cluster: str) -> ThrottledError:
 
 
 class Retries:
-    """One operation's attempts. `deadline` is by the network's clock; by default one time-out from now."""
+    """Times an operation's attempts. `deadline` is by the network's clock; by default a time-out from now."""
 
     def __init__(self, settings: ConnectionSettings, deadline: float | None = None) -> None:
         self._backoff = Backoff(settings.retry_backoff_s, settings.retry_backoff_max_s)

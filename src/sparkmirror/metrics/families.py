@@ -56,7 +56,7 @@ def _connector_labels(reading: ConnectorReading) -> tuple[str, ...]:
 
 
 def _troubles(readings: Collection[ConnectorReading]) -> Family:
-    """No sample of a connector that can do all that it was asked for."""
+    """List samples of connectors that can't do all that they were asked for."""
     return Family(
         "sparkmirror_troubles",
         "Topics, groups, internal topics and actions that were asked for and can't be done, by the word for "
@@ -121,7 +121,7 @@ def _sources(readings: Sequence[SourceReading]) -> Iterator[Family]:
 
 
 def _verified(readings: Sequence[SourceReading]) -> Iterator[Family]:
-    """No sample of what was never compared: 0 differences would be a lie."""
+    """List samples of comparisons. Partitions that were never compared have none."""
     named = [(_connector_labels(it), it.verified.values()) for it in readings if it.verified]
     yield Family(
         "sparkmirror_verify_last_timestamp_seconds",

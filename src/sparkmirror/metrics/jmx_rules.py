@@ -63,7 +63,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class RuleSet:
-    """The rules of a file, and what it says of all of them."""
+    """The rules of a file, and its options for all of them."""
 
     rules: tuple[Rule, ...]
     lowercase_name: bool = False

@@ -180,7 +180,7 @@ class VerifyLook:
 class ConnectorLook:
     """`trouble` is the connector's own error. `settings` are as they were written, without secrets.
 
-    `unread` is why nothing newer is known of it, where it is told from Kafka alone. `troubles` are what it
+    `unread` is why nothing newer is known of it, where it is read from Kafka alone. `troubles` are what it
     can't do, while the rest continues.
     """
 
@@ -197,7 +197,7 @@ class ConnectorLook:
 class SourceLook(ConnectorLook):
     """`partitions` is None before they are assigned. `report_age_s`: since reports were read last.
 
-    `now` is the time of the look, of any clock. `is_observed`: it is told from Kafka alone, and
+    `now` is the time of the look, of any clock. `is_observed`: it is read from Kafka alone, and
     `position_age_s` since when the mirror has stored its last position. `is_running` is None where that can't
     be told; `driver` is the process that has begun the copy job. `slots` of Spark were there for its tasks
     when they were assigned last. `verify` is a comparison that this process makes, or made last.

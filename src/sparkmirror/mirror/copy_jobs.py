@@ -72,7 +72,7 @@ def task_plans(  # noqa: PLR0913 - a plan's parts
     assigner: Callable[[Collection[TopicPartition], int], Assignment] = assign,
     fences: bool = True,
 ) -> list[TaskPlan]:
-    """One plan per task: at most `tasks.max`, and no more than partitions or slots.
+    """Plan the tasks: at most `tasks.max`, and no more than partitions or slots.
 
     `fences` says whether the topic is there in which attempts are recorded.
     """
@@ -135,7 +135,7 @@ def _offset_sync_plan(on: FlowWorker, connector: ConfiguredSource) -> OffsetSync
 
 
 class CopyJobs:
-    """One owner, the connector's thread; only the end of a job arrives from another one."""
+    """Runs a connector's copy jobs, in its thread; only the end of a job arrives from another one."""
 
     def __init__(
         self,

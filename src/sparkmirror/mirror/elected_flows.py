@@ -105,7 +105,7 @@ class ElectedFlows:
 
 
 def election_groups(flows: Sequence[ConfiguredFlow], *, spreads: bool) -> Sequence[GroupOptions]:
-    """One group for each flow: flows into one cluster may have `group.id` in common, files a flow by name."""
+    """Name a group for each flow: flows into one cluster may share `group.id`, files a flow by name."""
     in_common = Counter((flow.flow.target, flow.worker.group_id) for flow in flows)
 
     def group_of(flow: ConfiguredFlow) -> GroupOptions:
@@ -119,7 +119,7 @@ def election_groups(flows: Sequence[ConfiguredFlow], *, spreads: bool) -> Sequen
 
 
 class ElectedFlow:
-    """One flow, and the group that decides who runs it."""
+    """Runs a flow while its group has elected this process."""
 
     def __init__(
         self,

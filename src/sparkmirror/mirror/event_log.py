@@ -33,7 +33,7 @@ Write = Callable[[str, Iterable[Event | ConnectorTroubles]], object]
 
 
 class _Output:
-    """One topic, and what is known of writing to it. One owner."""
+    """A topic of events, and the state of writing to it."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic

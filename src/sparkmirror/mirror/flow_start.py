@@ -23,7 +23,7 @@ from sparkmirror.storage.positions import Position, position_record
 
 
 class FlowStart:
-    """One owner; blocks."""
+    """Decides where partitions without a position begin. Methods block."""
 
     def __init__(self, on: FlowWorker, connector: ConfiguredSource, log: FlowLog) -> None:
         self._on = on

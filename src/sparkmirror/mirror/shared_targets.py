@@ -13,7 +13,7 @@ _Writer = tuple[Alias, ConnectorName]
 
 
 class SharedTargets:
-    """One for all flows of a process. Thread-safe."""
+    """Knows topics that several flows of a process write. Thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

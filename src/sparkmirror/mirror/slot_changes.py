@@ -33,7 +33,7 @@ class Jobs(Protocol):
 
 
 class SlotChanges:
-    """One owner, who calls `check` about every two seconds. `now` is any clock's seconds."""
+    """Decides when slots call for a reassignment. `check` is due about every two seconds."""
 
     def __init__(self, log: FlowLog, jobs: Jobs) -> None:
         self._watch = SparkWatch(log)

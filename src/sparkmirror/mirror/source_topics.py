@@ -20,7 +20,7 @@ _ATTEMPTS_TIMEOUT_S: Final = 20.0
 
 
 class SourceTopics:
-    """One owner; every method blocks."""
+    """Lists the topics of a flow's source. Methods block."""
 
     def __init__(self, on: FlowWorker, connector: ConfiguredSource, log: FlowLog, troubles: Troubles) -> None:
         syncs, plugins = offset_syncs_topic(on, connector), connector.admin_plugins

@@ -49,7 +49,7 @@ class JobFailures:
         self._tell(name, None if error is None or error.retriable else str(error))
 
     def bug(self, job: str, error: Exception) -> None:
-        """Record what nobody has foreseen; it is logged elsewhere."""
+        """Record an unexpected failure; it is logged elsewhere."""
         self.note(job, repr(error))
         self._tell(job, repr(error))
 

@@ -114,7 +114,7 @@ def plan_source(
 
 
 class _Planning:
-    """One plan of one flow."""
+    """Plans a flow once."""
 
     def __init__(self, on: FlowWorker, connector: ConfiguredSource, admins: FlowAdmins) -> None:
         self._on = on

@@ -97,7 +97,7 @@ def joined(plans: Sequence[FlowPlan]) -> Sequence[FlowPlan]:
 def findings_between(plans: Sequence[FlowPlan]) -> Sequence[tuple[Finding, ...]]:
     """Return, for each flow of a file, the findings between flows: topics that several of them write.
 
-    Two aliases may mean the same cluster, so targets are told apart by Kafka's id.
+    Two aliases may mean the same cluster, so targets are identified by Kafka's id.
     """
     pairs = [sorted({(copy.source.topic, copy.target_topic) for copy in plan.copies}) for plan in plans]
     targets = [plan.target_id or plan.flow.target for plan in plans]
@@ -381,7 +381,7 @@ def _warnings(survey: FlowSurvey, reported: Collection[str]) -> Iterator[Finding
 
 
 def _switched_off(survey: FlowSurvey) -> Iterator[Finding]:
-    """What is not looked for again while the mirror runs, as with Java's."""
+    """List what is not looked for again while the mirror runs, as with Java's."""
     if survey.settings.refresh_topics_interval_s is None:
         yield Finding(NEVER_AGAIN, Severity.NOTE, "refresh.topics.enabled", LATER_TOPICS)
     if not survey.refreshes_groups:

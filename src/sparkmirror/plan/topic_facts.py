@@ -39,7 +39,7 @@ def topic_facts(settings: ConfiguredFlow, connector: ConfiguredSource, topic: st
 
 
 class _Asking:
-    """One flow, and a connection to each of its clusters."""
+    """A flow, and a connection to each of its clusters."""
 
     def __init__(self, flow: ConfiguredFlow, connector: ConfiguredSource, admins: FlowAdmins) -> None:
         self._flow = flow

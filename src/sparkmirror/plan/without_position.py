@@ -40,7 +40,7 @@ def started_over(on: FlowWorker, connector: ConfiguredSource, topics: Topics) ->
 
 
 def starts_over(found: Sequence[Finding], target: Alias) -> str:
-    """One line for a log, however many topics were found."""
+    """Write a line for the log, however many topics were found."""
     remote = some_of([finding.subject for finding in found])
     return (
         f"starts over: no position of this mirror is stored for what {remote} on {target} hold already, "

@@ -84,7 +84,7 @@ class JavaPattern:
 
 
 def compile_list(patterns: Sequence[str], key: str) -> JavaPattern:
-    """One pattern for a list: the items joined by `|`, to be used with `fullmatch`.
+    """Compile a list to one pattern: the items joined by `|`, to be used with `fullmatch`.
 
     As in MM2 an empty list matches nothing, and items are not grouped: `(?i)` in one reaches the next.
     Raises ConfigError with `key` for what Java refuses or this module doesn't support.
@@ -102,7 +102,7 @@ def compile_names(patterns: Sequence[str], key: str) -> JavaPattern:
 
 
 def compile_capturing(pattern: str, key: str) -> "regex.Pattern[str]":
-    """One pattern whose groups capture, to be matched with a time-out. Raises as `compile_list`."""
+    """Compile a pattern whose groups capture, to be matched with a time-out. Raises as `compile_list`."""
     return _compiled(pattern, key, captures=True)
 
 

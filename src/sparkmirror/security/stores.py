@@ -1,6 +1,6 @@
 """Reads key stores and trust stores of each kind that Kafka's clients take, as PEM.
 
-JKS and PKCS12 are told apart by content, whichever of them is configured, as the JRE does.
+JKS and PKCS12 are recognized by content, whichever of them is configured, as the JRE does.
 """
 
 import base64

@@ -79,7 +79,7 @@ class _Made(NamedTuple):
 
 
 class KeptContexts:
-    """One context for each settings: most connections read no store. Thread-safe."""
+    """Keeps a context for each settings, so most connections read no store. Thread-safe."""
 
     def __init__(self, make: Callable[[TlsSettings], ssl.SSLContext]) -> None:
         """`make` raises ConfigError."""

@@ -1,4 +1,4 @@
-"""Reads an mm2.properties, or the Strimzi resource that stands for one."""
+"""Reads an mm2.properties, or a Strimzi resource in its place."""
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

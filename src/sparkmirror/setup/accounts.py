@@ -61,7 +61,7 @@ _SALT_BYTES: Final = 20
 
 
 class AccountSync:
-    """One owner. Passwords are read when they are needed, and not kept."""
+    """Plans and applies quotas and users. Passwords are read when they are needed, and not kept."""
 
     def __init__(self, settings: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
         self._settings = settings

@@ -21,7 +21,7 @@ _LINES_MAX: Final = 10
 
 
 class AclSync:
-    """One owner."""
+    """Plans and applies ACLs."""
 
     def __init__(self, settings: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
         self._settings = settings

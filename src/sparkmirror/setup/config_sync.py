@@ -27,7 +27,7 @@ _BATCH_MAX: Final = "max.message.bytes"
 
 
 class ConfigSync:
-    """One owner."""
+    """Plans and applies topic configs."""
 
     def __init__(self, settings: MirrorSourceSettings, admins: FlowAdmins, log: FlowLog) -> None:
         self._settings = settings

@@ -34,7 +34,7 @@ def remedy_of_refused(target: Alias, name: str) -> str:
 
 
 def not_synced(topic: str, error: KafkaError) -> Trouble:
-    """All configs of a topic, which can't be read or altered."""
+    """A topic's configs can't be read or altered."""
     off = "or switch it off: sync.topic.configs.enabled"
     return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.CONFIG, topic, error, off), topic)
 

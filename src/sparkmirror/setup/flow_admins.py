@@ -7,7 +7,7 @@ from sparkmirror.settings.configured import ConfiguredSource
 
 
 class FlowAdmins:
-    """One owner, who closes it."""
+    """Holds the admin plug-ins of a flow, until it is closed."""
 
     def __init__(self, flow: Flow, connector: ConfiguredSource) -> None:
         """Raises PluginError when a plug-in can't start."""

@@ -1,6 +1,6 @@
 """Tells which partitions appeared after a flow's first start: they are copied from their first record.
 
-`auto.offset.reset` speaks of the others that have no position: those that were there at the first start, and
+`auto.offset.reset` applies to the others without a position: those that were there at the first start, and
 those that a changed filter selects for the first time. With `earliest` all begin alike: nothing is asked.
 """
 
@@ -34,7 +34,7 @@ def left_out_of(
 
 
 class NewPartitions:
-    """One owner; every method blocks, and raises KafkaError."""
+    """Finds partitions that appeared after the first start. Methods block, and raise KafkaError."""
 
     def __init__(self, on: FlowWorker, connector: ConfiguredSource) -> None:
         self._client = on.worker_client

@@ -52,7 +52,7 @@ class _Seen:
 
 
 class TopicDeleteSync:
-    """One owner, who closes it. It sends no request while no topic is missing."""
+    """Plans and applies deletions. It sends no request while no topic is missing."""
 
     def __init__(
         self,

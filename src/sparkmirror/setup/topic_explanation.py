@@ -52,7 +52,7 @@ class MirroredPartition:
 
 @dataclass(frozen=True, slots=True)
 class TopicFacts:
-    """One flow's. Numbers of partitions are None where the cluster knows no such topic.
+    """A topic in a flow. Numbers of partitions are None where the cluster knows no such topic.
 
     `hints` say more about a topic that is missing at the source, `obstacles` are what a plan of this topic
     finds in its way, `acls` what the target lacks of them. `troubles` are what

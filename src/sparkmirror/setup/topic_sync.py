@@ -75,7 +75,7 @@ class _Sight:
 
 
 class TopicSync:
-    """One owner."""
+    """Plans and applies topics and their partitions."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Defines what a mirror asks of Spark, whoever started it; `classic_host` and `connect_host` answer."""
+"""Defines what a mirror asks of Spark; `classic_host` and `connect_host` answer."""
 
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

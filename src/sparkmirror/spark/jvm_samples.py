@@ -1,4 +1,4 @@
-"""Samples the driver's JVM for metrics, on a thread of its own: a JVM that hangs holds nobody up."""
+"""Samples the driver's JVM for metrics, on a thread of its own: a JVM that hangs delays no request."""
 
 import logging
 import threading

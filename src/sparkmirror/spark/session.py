@@ -96,7 +96,7 @@ def default_master(slots: int) -> str:
 
 
 class Ending(Protocol):
-    """What ends with a session."""
+    """Tells what ends with a session."""
 
     log_file: Path | None
     """Spark's log; None where the host decides about it."""
@@ -109,7 +109,7 @@ class Ending(Protocol):
 
 
 class Session:
-    """One Spark session. `close` ends what was begun for it, whatever state it is in.
+    """A Spark session. `close` ends what was begun for it, in any state.
 
     `start` has a JVM of its own, or that of `spark-submit` with a context that takes its settings. `beside`
     has a session of its own beside a user's, and leaves theirs as it is.

@@ -92,7 +92,7 @@ class SparkOnDemand:
         return session.result().jvm_reading()
 
     def cancel_start(self) -> None:
-        """Let nobody wait for a session that is just starting: it ends as soon as it runs."""
+        """Stop waiting for a session that is just starting: it ends as soon as it runs."""
         if self._session is not None:
             self._session.cancel()
 

@@ -35,7 +35,7 @@ class LagLimit(NamedTuple):
 
 
 class Told(Protocol):
-    """What a mirror tells of one flow; `partitions` without those of `promoted` topics."""
+    """A flow's state as a mirror reports it; `partitions` without those of `promoted` topics."""
 
     @property
     def flow(self) -> Flow: ...

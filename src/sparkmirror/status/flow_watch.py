@@ -145,7 +145,7 @@ class FlowWatch:
         ]
 
     def _published(self, connector: ConnectorName) -> Sequence[Trouble]:
-        """What the connector has said that it can't do."""
+        """Return what the connector has reported that it can't do."""
         return () if self._last is None else self._last.flow.published_by(connector)
 
     @property

@@ -14,7 +14,7 @@ from sparkmirror.status.flow_access import FlowAccess
 
 
 class Listed(NamedTuple):
-    """What is selected: partitions that are on the target, those that wait, and topics that are blocked."""
+    """The selected partitions that are on the target, those that wait, and topics that are blocked."""
 
     plan: CopyPlan
     blocked: Sequence[Trouble]

@@ -1,4 +1,4 @@
-"""Puts what is known from Kafka alone into a table of partitions, and takes out what nobody can tell."""
+"""Puts what is known from Kafka alone into a table of partitions, and removes what is not known."""
 
 from collections.abc import Callable, Iterator
 from functools import partial

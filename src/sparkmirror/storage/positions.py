@@ -187,7 +187,7 @@ def connectors_with_positions(settings: ConnectionSettings, topic: str, source: 
 def recorded_positions(
     records: Iterable[LogRecord], source: Alias
 ) -> Iterator[tuple[str, TopicPartition, Position | None, int]]:
-    """Each record of a connector's position in this source, with its time in epoch ms; None forgets it."""
+    """List a connector's recorded positions in this source, with times in epoch ms; None forgets one."""
     for record in records:
         place = parse_source_position_key(record.key)
         if place is not None and place.cluster_alias == source:

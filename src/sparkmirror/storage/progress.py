@@ -220,7 +220,7 @@ class StateLost:
 
 @dataclass(frozen=True, slots=True)
 class ConnectorTroubles:
-    """All that a connector can't do. Where there is too much for a record, the least bad is left out."""
+    """Lists what a connector can't do; the least bad is left out where a record is too small."""
 
     connector: ConnectorName
     troubles: Sequence[Trouble]

@@ -28,7 +28,7 @@ _Found = Mapping[tuple[TroubleWord, str], Trouble]
 
 
 class Troubles:
-    """Each finder replaces what it has found before. Thread-safe."""
+    """Holds the troubles of all finders; each replaces what it has found before. Thread-safe."""
 
     def __init__(
         self, log: "FlowLog | logging.Logger", note: Note = no_note, clock: Callable[[], float] = time.time
@@ -43,7 +43,7 @@ class Troubles:
 
     @property
     def now(self) -> Sequence[Trouble]:
-        """All of them, the worst first; the same list while nothing changes."""
+        """List all of them, the worst first; the same list while nothing changes."""
         return self._now
 
     @property

@@ -15,7 +15,7 @@ class FunctionFailedError(Exception):
 
 
 def call(reference: str, records: pa.RecordBatch) -> pa.RecordBatch:
-    """What the function makes of the records; the same object where all are as they were.
+    """Apply the function to the records; returns the same object where all are as they were.
 
     Raises FunctionFailedError.
     """

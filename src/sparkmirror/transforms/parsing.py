@@ -37,7 +37,7 @@ T = TypeVar("T")
 
 
 class _Item(NamedTuple):
-    """One transform or predicate: its properties are below `head`."""
+    """A transform or predicate, whose properties are below `head`."""
 
     properties: Properties
     head: str

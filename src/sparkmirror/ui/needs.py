@@ -99,7 +99,7 @@ def _is_ill(connector: ConnectorView, flow: FlowView) -> bool:
 
 
 def _topic_needs(flow: FlowView, topics: Sequence[TopicView]) -> list[Need]:
-    """One for each reason that topics have in common."""
+    """Merge topics that have a reason in common."""
     by_reason: dict[tuple[Word, str], list[TopicView]] = {}
     for topic in topics:
         by_reason.setdefault((topic.state.word, _reason(topic)), []).append(topic)

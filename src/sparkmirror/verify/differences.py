@@ -48,7 +48,7 @@ class Findings:
 
     @property
     def differences(self) -> list[Difference]:
-        """All differences, ordered by offset."""
+        """List all differences, ordered by offset."""
         missing = [
             Difference(MISSING, record.offset, None, preview(record))
             for records in self._missing.values()
@@ -192,7 +192,7 @@ def are_nearly_equal(source: Record, target: Record) -> bool:
 
 
 def changes(source: Record, target: Record) -> Iterator[tuple[str, str]]:
-    """Each part that differs: its name, and its values on both sides."""
+    """List the parts that differ: name, and values on both sides."""
     before, after = _body(source), _body(target)
     if before.key != after.key:
         yield "key", _became(before.key, after.key)

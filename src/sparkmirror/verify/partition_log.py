@@ -32,7 +32,7 @@ class Mirrored(NamedTuple):
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
 
     def carry(self, batch: FetchedBatch) -> Sequence[FetchedBatch]:
-        """One batch, or none. Raises CorruptBatchError, and KafkaError where a transform fails."""
+        """Transform a batch; returns one batch, or none. Raises CorruptBatchError, and KafkaError."""
         if batch.header.producer_id in self.left_out:
             return ()
         if self.change is None:

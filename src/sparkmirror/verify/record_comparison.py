@@ -23,7 +23,7 @@ from sparkmirror.verify.rules_and_result import DIFFERENCES_SHOWN_MAX, Compariso
 
 
 class Log(NamedTuple):
-    """One side: batches without control batches and aborted records, and the offsets to compare.
+    """A side: batches without control batches and aborted records, and the offsets to compare.
 
     `later` follows the span, and is read only to explain compaction.
     """

@@ -21,7 +21,7 @@ _FORMAT = 1
 
 @dataclass(slots=True)
 class RangeReport:
-    """One range. `comparison` is None until it's finished; `error` is of this run only."""
+    """A range. `comparison` is None until it's finished; `error` is of this run only."""
 
     plan: RangePlan
     comparison: Comparison | None = None

@@ -26,7 +26,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PartitionVerdict:
-    """One partition. `upto` are the offsets where the comparison ended.
+    """The result of a partition. `upto` are the offsets where the comparison ended.
 
     `not_begun` tells why it was not compared, `promoted` where both logs part.
     """
@@ -83,7 +83,7 @@ class FlowVerdict:
 
 
 def in_words(verdict: FlowVerdict) -> str:
-    """One sentence."""
+    """Describe the result in a sentence."""
     total, promoted = verdict.total, verdict.count(State.PROMOTED)
     count = len(verdict.partitions) - promoted
     if different := verdict.count(State.DIFFERENT):
@@ -106,7 +106,7 @@ def left_out_text(records: int) -> str:
 
 
 def verified(verdict: FlowVerdict, at: float) -> Mapping[TopicPartition, Verified]:
-    """Each compared partition with its result, at that time in epoch seconds.
+    """List compared partitions with their results, at that time in epoch seconds.
 
     A partition that was empty is verified up to 0; one that is missing on the target is a difference.
     """

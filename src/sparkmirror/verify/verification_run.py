@@ -32,7 +32,7 @@ CompareRanges = Callable[[Sequence[RangePlan], Callable[[RangeOutcome], None]], 
 
 
 class NothingBegunError(SparkmirrorError):
-    """There are records to compare, and the flow has begun with none of their partitions."""
+    """The flow has begun with none of the partitions that have records to compare."""
 
 
 class ProgressDisplay(Protocol):
@@ -44,7 +44,7 @@ class ProgressDisplay(Protocol):
 
 
 class Verification:
-    """One run over some flows. Everything blocks and raises SparkmirrorError."""
+    """Compares some flows once. Everything blocks and raises SparkmirrorError."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class Verification:
         return [_flow_verdict(name, flow, self._partitions[name]) for name, flow in self._flows.items()]
 
     def _plan(self, name: str, flow: FlowPartitions) -> list[PartitionReport]:
-        """Each partition with its ranges in the report, and new ones for the records mirrored since."""
+        """List each partition's ranges in the report, and new ones for the records mirrored since."""
         selected = [self._report.select(name, each.plan.source, each.plan.target) for each in flow.mirrored]
         by_source = {partition.source: partition for partition in selected}
         mirrored = [each._replace(done=by_source[each.plan.source].end) for each in flow.mirrored]

@@ -52,7 +52,7 @@ def state_of(
 
 
 def not_running(look: ConnectorLook) -> State | None:
-    """The state of a mirror that is told from Kafka alone, and does not run."""
+    """The state of a mirror that does not run, read from Kafka alone."""
     if not isinstance(look, SourceLook) or not look.is_observed or look.trouble is None:
         return None
     word = Word.STOPPED if look.is_stopped else Word.ACTION_REQUIRED

@@ -27,7 +27,7 @@ CURRENT_S: Final = 5.0
 class Situation(NamedTuple):
     """Partitions, the state of their connector if that does not run, and the ages of the last reports.
 
-    What is told of them is an array: one value for each partition, NaN where it is unknown.
+    Their fields are arrays: one value for each partition, NaN where it is unknown.
     """
 
     partitions: Columns

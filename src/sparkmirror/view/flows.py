@@ -32,7 +32,7 @@ class Verification(NamedTuple):
 class FlowView:
     """`checkpoints` is None where no checkpoint connector runs. `report_age_s`: since reports were read.
 
-    `is_observed`: it is told from Kafka alone, and `position_age_s` since when the mirror has stored one.
+    `is_observed`: it is read from Kafka alone, and `position_age_s` since when the mirror has stored one.
     `is_running` is None where that can't be told; `driver` is the process that has begun the copy job.
     `events` and `migrations` are None where no source connector runs; `slots` are Spark's for the copy tasks.
     `troubles` are what its connectors can't do, the worst first.
@@ -75,7 +75,7 @@ class FlowView:
 
     @property
     def partitions(self) -> Sequence[PartitionView]:
-        """Those of topics that are not promoted."""
+        """The partitions of topics that are not promoted."""
         return [it for it in self.topics.partitions_worst_first() if it.state.word is not Word.PROMOTED]
 
     @property

@@ -1,4 +1,4 @@
-"""Sums what is told of partitions over groups of them: topics, tasks, or all of a flow."""
+"""Sums the values of partitions over groups of them: topics, tasks, or all of a flow."""
 
 from collections.abc import Mapping
 from functools import cached_property

@@ -66,7 +66,7 @@ class Alignment:
         self._opened_together = 1
 
     def copies(self) -> Iterator[EqualBatches | EqualRecords]:
-        """Each record of the source with the first equal one of the target that follows the match before.
+        """Pair each record of the source with the first equal one of the target behind the match before.
 
         The target may have more records anywhere between. The first record of the source that it lacks ends
         the matching. Both logs are taken only as far as needed. Raises CorruptBatchError.

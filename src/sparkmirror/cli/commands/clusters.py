@@ -57,7 +57,7 @@ examples:
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """One broker as `status` shows it; `up` means that it responds."""
+    """A broker as `status` shows it; `up` means that it responds."""
 
     id: int
     up: bool
@@ -75,7 +75,7 @@ class BrokerStatus:
 
 @dataclass(frozen=True, slots=True)
 class ClusterStatus:
-    """One cluster as `status` shows it."""
+    """A cluster as `status` shows it."""
 
     name: str
     bootstrap_servers: str

@@ -200,7 +200,7 @@ def _status(found: SyncPass | None, group: str) -> str:
 
 
 def _pass(sync: GroupOffsetSync, arguments: argparse.Namespace) -> SyncPass | None:
-    """One pass; None where it failed."""
+    """Sync the group once; returns None where it failed."""
     try:
         found = sync.sync(dry_run=arguments.dry_run)
     except (KafkaError, ConfigError) as error:

@@ -40,7 +40,7 @@ _SWITCHES: Final = {Kind.HEARTBEAT: "emit.heartbeats.enabled", Kind.CHECKPOINT: 
 
 
 class JsonConnector(NamedTuple):
-    """One connector as it was read; `file` is what remarks call its origin."""
+    """A connector as it was read; `file` is what remarks call its origin."""
 
     file: str
     kind: Kind
@@ -96,7 +96,7 @@ def conventional_names(flow: Flow) -> tuple[str, str, str]:
 
 
 def mirror_connector(given: WrittenConnector, file: str, remarks: Remarks) -> JsonConnector | None:
-    """One connector of MirrorMaker; None for another, or one that is turned off, with a remark."""
+    """Read a connector of MirrorMaker; None for another, or one that is turned off, with a remark."""
     name, settings = given.name, given.settings
     if given.beside is not None and name is None:
         raise ConfigError(file, None, "has a config and no name beside it")

@@ -115,7 +115,7 @@ def _written(properties: Properties) -> WrittenConnector:
 
 
 def mirror_maker_properties_of(file: File, remarks: Remarks) -> Properties:
-    """An mm2.properties, or what stands for a resource. Raises ConfigError for files of another kind."""
+    """Read an mm2.properties, or make one of a resource. Raises ConfigError for files of another kind."""
     match form_of(file):
         case Form.STRIMZI:
             return mirror_maker_properties(read([file], remarks), remarks)

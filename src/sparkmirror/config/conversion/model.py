@@ -166,7 +166,7 @@ def connector(kind: Kind, properties: Properties, worker: Properties) -> Propert
 
 
 def check_values(kind: Kind, properties: Properties) -> None:
-    """Raises ConfigError for what a connector refuses. A placeholder may stand for a good value."""
+    """Raise ConfigError for what a connector refuses. A placeholder may have a good value."""
     check_selection(properties, kind.connector_class)
     given = properties.where(lambda key: "${" not in properties[key])
     for option in _OPTIONS[kind]:

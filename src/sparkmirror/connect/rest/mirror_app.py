@@ -84,7 +84,7 @@ def _reports(view: CurrentView, metrics: Metrics, is_started: Callable[[], bool]
 
 
 def _open(served: Sequence[Route]) -> ASGIApp:
-    """Asks nobody to log in."""
+    """Asks for no login."""
     return routed(served, accepted_logins(LoginSettings()), FailedLogins())
 
 

@@ -46,7 +46,7 @@ class Given:
                 self.properties |= self._resolved(key, one, providers)
 
     def only(self, key: str, name: str) -> "Given":
-        """One entry alone, under another name."""
+        """Keep one entry alone, under another name."""
         found = Given({}, {})
         found._written[name] = self._written[key]
         found.properties = self.properties.only({key}).under(key.removesuffix(name))

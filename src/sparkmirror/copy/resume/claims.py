@@ -113,7 +113,7 @@ class Claims:
     def claim(
         self, plans: Sequence[CopyPartition], settled: Mapping[TopicPartition, ProducerId]
     ) -> Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]:
-        """Each source partition's claim, or why it has none now.
+        """Claim each source partition; returns its claim, or why it has none now.
 
         `settled` are this task's own attempts that have nothing unanswered and send nothing more. Raises
         KafkaError when nothing can be claimed now.

@@ -22,7 +22,7 @@ class CopyJob:
         on_end: Callable[[Sequence[Outcome] | Exception], None],
         page: str | None = None,
     ) -> None:
-        """`page` is the mirror's, for whoever looks at Spark's."""
+        """`page` is the mirror's page, which Spark's UI names."""
         self._host = host
         self._on_end = on_end
         self._job = _spark_job(plans, page)

@@ -89,7 +89,7 @@ class Admin:
         return self.listing().counts
 
     def named(self, topics: Collection[str]) -> Mapping[str, ListedTopic]:
-        """Each of these topics; a missing one and one that may not be described have different errors."""
+        """Describe these topics; a missing one and one that may not be described have different errors."""
         return self._lister.named(topics)
 
     def replication_factors(self, topics: Collection[str]) -> Mapping[str, int]:

@@ -43,7 +43,7 @@ class TopicConfigsReader:
         """Configs in a broker's bytes, and decoded; the last that was found comes first."""
 
     def describe(self, topics: Collection[str], names: Collection[str] = ()) -> Iterator[DescribedTopic]:
-        """Each topic's configs of these names, all if none are given. Raises KafkaError."""
+        """Describe each topic's configs of these names, all if none are given. Raises KafkaError."""
         wanted = list(topics)
         for at in range(0, len(wanted), _TOPICS_PER_REQUEST):
             asked = wanted[at : at + _TOPICS_PER_REQUEST]

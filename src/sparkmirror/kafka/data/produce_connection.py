@@ -18,7 +18,7 @@ _FOLLOWERS_WAIT_MAX_S = 1.0
 
 
 class ProduceRequest:
-    """One Produce request under way."""
+    """A Produce request under way."""
 
     def __init__(self, correlation_id: int, version: int, sent_at: float) -> None:
         self.correlation_id = correlation_id

@@ -32,7 +32,7 @@ class WriterListener(Protocol):
         """
 
     def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:
-        """These have another leader, or the same one was elected again: their logs may lack what they had."""
+        """Called when leaders were elected, the same ones included: logs may lack what they had."""
 
     def target_recreated(self, partition: TopicPartition) -> None:
         """The topic has another id than at `begin`. What was not acknowledged is discarded."""

@@ -26,7 +26,7 @@ _LEAVE_RESPONSE_TIMEOUT_S: Final = 1.2
 
 
 class CoordinatorConnections:
-    """One owner, in one thread. Methods raise RetriableError."""
+    """Connects to coordinators, for one thread. Methods raise RetriableError."""
 
     def __init__(
         self,

@@ -42,7 +42,7 @@ class VersionRange(NamedTuple):
 
 
 class Connection:
-    """One in-order request at a time. Not thread-safe: one owner."""
+    """Sends one request at a time to a broker. Not thread-safe."""
 
     def __init__(self, transport: Transport, address: str, client_id: str) -> None:
         self.address = address

@@ -173,7 +173,7 @@ class Fencing:
         version_max: int,
         resends: bool = True,
     ) -> Mapping[str, _T | SparkmirrorError]:
-        """Each id's result, by its coordinator. Without `resends` a lost connection is an error at once."""
+        """Ask each id's coordinator. Without `resends` a lost connection is an error at once."""
         found: dict[str, _T | SparkmirrorError] = {}
         retries = Retries(self._settings)
         while left := {each: request for each, request in requests.items() if each not in found}:
@@ -226,7 +226,7 @@ class Fencing:
     def _exchange(
         self, requests: Mapping[str, Any], response_class: Any, version_max: int, retries: Retries
     ) -> Iterator[tuple[str, Any]]:
-        """Each id with its response, or with the error of its coordinator."""
+        """Return each id with its response, or with the error of its coordinator."""
 
         def send(share: _Share) -> Callable[[], list[Any]]:
             return share.cluster.connection(share.coordinator).send_all(

@@ -56,7 +56,7 @@ class _LogRanges(NamedTuple):
 
 
 class ConsumerMigration:
-    """One flow that emits checkpoints. One owner. Every method blocks and raises KafkaError."""
+    """Migrates groups of a flow that emits checkpoints. Methods block and raise KafkaError."""
 
     def __init__(
         self, access: FlowAccess, checkpoint: ConfiguredCheckpoint, *, leave_untranslated: bool = False

@@ -31,7 +31,7 @@ class BothSides:
 
 
 class GroupsBack:
-    """One owner. Every method blocks and raises KafkaError."""
+    """Translates groups' offsets back to the source. Methods block and raise KafkaError."""
 
     def __init__(self, access: FlowAccess) -> None:
         self._groups = Groups(access.target_admin)

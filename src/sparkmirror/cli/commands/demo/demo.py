@@ -66,7 +66,7 @@ class _Stage:
 
 
 class Demo:
-    """One run in one work folder."""
+    """Runs the demo once, in its work folder."""
 
     def __init__(self, options: DemoOptions, console: Console, directory: Path) -> None:
         self._options = options

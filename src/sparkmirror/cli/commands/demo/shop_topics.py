@@ -16,7 +16,7 @@ _BROWSERS: Final = ("Firefox/145.0", "Chrome/142.0.0.0", "Safari/18.6")
 
 @dataclass(frozen=True, slots=True)
 class ShopTopic:
-    """One topic: its part of all records written, a function that makes a record, and its configuration."""
+    """A topic: its part of all records written, a function that makes a record, and its configuration."""
 
     name: str
     share: float

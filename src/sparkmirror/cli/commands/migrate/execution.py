@@ -40,7 +40,7 @@ NamedSteps = Sequence[tuple[str, Sequence[Step]]]
 
 @dataclass(frozen=True, slots=True)
 class MigrationKind(Generic[M]):
-    """One use of a command: its texts, actions and tables. `done` is printed at the end.
+    """A use of a command: its texts, actions and tables. `done` is printed at the end.
 
     Without `asks_source`, only the target must answer.
     """

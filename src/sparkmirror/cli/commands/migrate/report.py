@@ -16,7 +16,7 @@ Row = Mapping[str, str | int | None]
 
 
 class Reported(NamedTuple):
-    """One group, or all topics together. `failure` is None if it is done, or in a dry run."""
+    """A group, or all topics together. `failure` is None if it is done, or in a dry run."""
 
     name: str
     steps: Sequence[Step]

@@ -36,7 +36,7 @@ def print_table(console: Console, verdicts: Sequence[FlowVerdict], *, brief: boo
 
 
 def _table(verdict: FlowVerdict, *, brief: bool) -> list[str]:
-    """Return a table that is never folded: topics that begin alike could not be told apart."""
+    """Return a table that is never folded: folded names of topics look the same."""
     counts = {name: count for name, count in _COUNTS.items() if not brief or count(verdict)}
     by_topic: dict[tuple[str, str], list[PartitionVerdict]] = {}
     for partition in verdict.partitions:
