@@ -1,7 +1,8 @@
 """Mirrors whose clusters are replaced, or lose topics: clusters are in memory, Spark's tasks are threads."""
 
 import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
@@ -30,6 +31,7 @@ COPY: Final = f"A.{TOPIC}"
 POSITIONS: Final = "mm2-offsets.A.internal"
 EVENTS: Final = "mm2-events.A.internal"
 WAIT_S: Final = 60.0
+REFRESH_S: Final = 1
 
 
 @pytest.fixture
@@ -61,9 +63,9 @@ def fill(server: MemoryServer, first: int, count: int) -> None:
 
 @contextmanager
 def mirroring(
-    source: MemoryServer, target: MemoryServer, *accepted: Alias, **more: str
+    source: MemoryServer, target: MemoryServer, *accepted: Alias, into: Sequence[str] = ("B",), **more: str
 ) -> Iterator[Callable[[], str | None]]:
-    """Run the flow A->B; what is yielded tells what an operator must do."""
+    """Run the flows; what is yielded tells what an operator must do."""
     properties = {
         **REPLICATION,
         "clusters": "A, B",
@@ -73,11 +75,11 @@ def mirroring(
         "A->B.topics": TOPIC,
         "heartbeats.replication.enabled": "false",
         "sync.topic.acls.enabled": "false",
-        "refresh.topics.interval.seconds": "1",
+        "refresh.topics.interval.seconds": str(REFRESH_S),
         "tasks.max": "1",
         **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
     }
-    flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows(["B"])]
+    flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows(into)]
     mirror = MirrorMaker(flows, ThreadedSpark().as_demanded(), accepted=accepted)
     errors: list[SparkmirrorError] = []
     waiting = threading.Thread(target=_wait, args=(mirror, errors), daemon=True)
@@ -236,6 +238,34 @@ def test_own_topics_that_vanish_are_created_again_and_nothing_comes_twice(
     fill(source, 150, 50)
     with mirroring(source, target):
         await_copied(target, (0, 200))
+
+
+@pytest.mark.parametrize(("topics", "both_ways"), [("orders", True), (".*", False)])
+def test_exchanged_addresses_let_nothing_be_written_until_a_person_accepts_them(
+    source: MemoryServer, target: MemoryServer, topics: str, *, both_ways: bool
+) -> None:
+    more = {"A->B.topics": topics, "B->A.topics": topics, "B->A.enabled": str(both_ways).lower()}
+    more["emit.heartbeats.enabled"] = "true"
+    with mirroring(source, target, into=("A", "B"), **more):
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+        await_value(lambda: "heartbeats" in source.cluster.topics, WAIT_S, lambda: "no heartbeats")
+    before = contents(source, target)
+    for server in (source, target):
+        allow_any(server)
+    with mirroring(target, source, into=("A", "B"), **more) as trouble:
+        await_value(lambda: "cluster-changed: " in str(trouble()), WAIT_S, lambda: str(trouble()))
+        assert "id of A" in str(trouble())
+        assert "id of B" in str(trouble())
+        time.sleep(3 * REFRESH_S)
+        assert dict(contents(source, target).items() - before.items()) == {}
+    assert dict(contents(source, target).items() - before.items()) == {}
+
+
+def contents(*servers: MemoryServer) -> dict[tuple[str, str], int]:
+    return {
+        (server.cluster.name, str(at)): log.end for server in servers for at, log in server.cluster.logs()
+    }
 
 
 def test_one_cluster_under_two_aliases_is_refused_before_anything_is_created(source: MemoryServer) -> None:

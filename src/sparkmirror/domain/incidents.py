@@ -132,14 +132,32 @@ class Incident(NamedTuple):
 AT_LEAST_ONCE: Final = "copying at least once"
 
 
-def cluster_changed(alias: str, meant: str, found: str, address: str) -> ClusterChangedError:
-    """The incident `cluster-changed`; it is told by the driver, since tasks can't report it to the target."""
-    return ClusterChangedError(
-        f"cluster-changed: {alias} is the cluster {meant}, and {address} leads to the cluster {found}: "
-        f"nothing is written there. Let the address lead to {meant} again; or, if {found} is meant from now "
-        f"on, restart with --accept-cluster {alias}, or set on.cluster.change=continue: the copy then begins "
-        "as at a first start"
-    )
+class ChangedCluster(NamedTuple):
+    """Another cluster answers for an alias than the one that is meant, both by Kafka's ids."""
+
+    alias: str
+    meant: str
+    found: str
+    address: str
+
+    @property
+    def why(self) -> str:
+        return (
+            f"{self.alias} is the cluster {self.meant}, and {self.address} leads to the cluster {self.found}"
+        )
+
+    @property
+    def remedy(self) -> str:
+        return (
+            f"Let the address lead to {self.meant} again; or, if {self.found} is meant from now on, restart "
+            f"with --accept-cluster {self.alias}, or set on.cluster.change=continue: the copy then begins as "
+            "at a first start"
+        )
+
+    @property
+    def error(self) -> ClusterChangedError:
+        """The incident `cluster-changed`; the driver tells it, since tasks can't report it to the target."""
+        return ClusterChangedError(f"cluster-changed: {self.why}: nothing is written there. {self.remedy}")
 
 
 def records_lost(position: int, start: int) -> Incident:

@@ -160,7 +160,9 @@ class MirrorMaker:
 
     def _run_of(self, flow: ConfiguredFlow) -> FlowRun:
         slots_of = self._slots_for(flow)
-        run = FlowRun(flow, self._spark.session(), slots_of, self._accepted, self._shared)
+        source, target = flow.flow
+        opposite = next((other for other in self._flows if other.flow == Flow(target, source)), None)
+        run = FlowRun(flow, self._spark.session(), slots_of, self._accepted, self._shared, opposite)
         if flow.flow in self._limits:
             run.change_limits(self._limits[flow.flow])
         return run

@@ -7,7 +7,7 @@ from contextlib import closing
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ClusterChangedError, SameClusterError
 from sparkmirror.domain.ids import Alias
-from sparkmirror.domain.incidents import OnClusterChange, cluster_changed
+from sparkmirror.domain.incidents import OnClusterChange
 from sparkmirror.domain.known_brokers import ANY, Meant
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.admin.admin import Admin
@@ -15,11 +15,12 @@ from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.plan.changed_clusters import changed_clusters, remembered_clusters, was_elsewhere
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
-from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster
+from sparkmirror.settings.rings import OneCluster, mirrors_by_pattern, one_cluster_now, same_cluster
 from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.storage.attempts import owner_of
-from sparkmirror.storage.cluster_ids import ClusterIds, cluster_ids_record, read_cluster_ids
+from sparkmirror.storage.cluster_ids import ClusterIds, cluster_ids_record
 from sparkmirror.storage.events import EventKind, Note, no_note
 from sparkmirror.storage.positions import forgetting, read_all_positions
 from sparkmirror.storage.seen_topics import first_start_forgotten
@@ -99,33 +100,34 @@ class FlowClusters:
         yield self._connector.target_admin, Meant(ids.target, target)
 
     def _checked(self) -> ClusterIds:
-        flow, connector = self._on.flow, self._connector
+        connector = self._connector
         ids = ClusterIds(
             read_metadata(connector.source_admin, ()).cluster_id,
             read_metadata(connector.target_admin, ()).cluster_id,
         )
-        if ids.source and ids.source == ids.target and self._mirrors_by_pattern():
-            raise SameClusterError(str(same_cluster(flow, ids.source)))
-        remembered = read_cluster_ids(self._on.worker_client, self._topic, self._owner)
-        self._remembered = remembered
-        if remembered is not None:
-            for alias, settings, before, now in (
-                (flow.source, connector.source_admin, remembered.source, ids.source),
-                (flow.target, connector.target_admin, remembered.target, ids.target),
-            ):
-                if before and now and before != now and not self._accepts(alias):
-                    raise cluster_changed(alias, before, now, settings.servers)
+        self._remembered = remembered_clusters(self._on, connector, ids)
+        for changed in changed_clusters(self._on, connector, self._remembered, ids):
+            if not self._accepts(changed.alias):
+                raise changed.error
+        if ids.source and ids.source == ids.target and (refused := self._refused(ids.source)) is not None:
+            raise SameClusterError(str(refused))
         return ids
 
-    def _accepts(self, alias: Alias) -> bool:
+    def _accepts(self, alias: str) -> bool:
         reaction = self._connector.settings.copying.reactions.on_cluster_change
         return alias in self._accepted or reaction is OnClusterChange.CONTINUE
 
-    def _mirrors_by_pattern(self) -> bool:
-        settings = self._connector.settings
+    def _refused(self, cluster_id: str) -> OneCluster | None:
+        """Say why nothing may be mirrored within this one cluster."""
+        flow, settings = self._on.flow, self._connector.settings
         with closing(Admin(self._connector.source_admin)) as source:
-            selected = Selection(settings).select(source.partition_counts())
-        return mirrors_by_pattern(settings, [topic for topic, _ in selected.pairs])
+            topics = source.partition_counts()
+        if mirrors_by_pattern(settings, [topic for topic, _ in Selection(settings).select(topics).pairs]):
+            return same_cluster(flow, cluster_id)
+        is_known = self._remembered is not None or self._accepts(flow.target)
+        if not is_known and was_elsewhere(self._on, self._connector, topics):
+            return one_cluster_now(flow, cluster_id)
+        return None
 
     def _start_over(self) -> None:
         where = self._on.positions_of(self._connector.name)

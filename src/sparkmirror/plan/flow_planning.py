@@ -15,6 +15,8 @@ from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.cluster_survey import survey
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.plan.backlog import Backlog, backlog, measured_rate, reports, stopped
+from sparkmirror.plan.changed_clusters import changed_clusters, remembered_clusters, was_elsewhere
+from sparkmirror.plan.cluster_findings import too_many_replicas
 from sparkmirror.plan.flow_asking import survey_flow
 from sparkmirror.plan.flow_plan import (
     Change,
@@ -33,7 +35,7 @@ from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.group_access import lag_group_findings, missing_group_rights
 from sparkmirror.plan.holes import estimated_holes
 from sparkmirror.plan.newer_positions import Newer, newer_positions, predecessor
-from sparkmirror.plan.plan_findings import UNREADABLE, findings, too_many_replicas
+from sparkmirror.plan.plan_findings import UNREADABLE, findings
 from sparkmirror.plan.renamed_targets import renamed_targets
 from sparkmirror.plan.validation import validated
 from sparkmirror.plan.without_position import filled_topics, predecessors
@@ -53,6 +55,7 @@ from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.attempts import written_by_flow_from
+from sparkmirror.storage.cluster_ids import ClusterIds
 from sparkmirror.storage.own_topics import OwnTopic, Unfit, unfit
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress
@@ -165,6 +168,7 @@ class _Planning:
             unfit=self._unfit(surveyed),
             refreshes_groups=_refreshes_groups(beside),
         )
+        surveyed = self._part("clusters", lambda: self._with_clusters(surveyed), surveyed)
         surveyed = validated(surveyed, self._admins, self._connector, self._part)
         lacking = self._lacking_groups(surveyed, beside)
         return FlowPlan(
@@ -210,6 +214,15 @@ class _Planning:
                 raise
             self._unreadable.append(Finding(UNREADABLE, severity, name, str(error)))
             return otherwise
+
+    def _with_clusters(self, surveyed: FlowSurvey) -> FlowSurvey:
+        """Compare both clusters with those of the last run."""
+        on, connector = self._on, self._connector
+        ids = ClusterIds(surveyed.source.cluster_id, surveyed.target.cluster_id)
+        before = remembered_clusters(on, connector, ids)
+        elsewhere = before is None and was_elsewhere(on, connector, surveyed.target_topics)
+        changed = tuple(changed_clusters(on, connector, before, ids))
+        return replace(surveyed, changed=changed, was_elsewhere=elsewhere)
 
     def _topics(self) -> Topics:
         admins = self._admins

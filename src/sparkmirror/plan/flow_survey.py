@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import Alias, TopicPartition
+from sparkmirror.domain.incidents import ChangedCluster
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.admin.cluster_survey import ClusterSurvey
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
@@ -58,6 +59,9 @@ class FlowSurvey:
     acls: AclPlan = field(default_factory=AclPlan)
     accounts: AccountPlan = field(default_factory=AccountPlan)
     own: Sequence[OwnTopic] = ()
+    changed: Sequence[ChangedCluster] = ()
+    was_elsewhere: bool = False
+    """Whether the target, which is the source now, was another cluster before."""
     begun: Collection[str] = ()
     translated: Collection[TopicPartition] = ()
     """Partitions whose offsets could no longer be preserved: they are copied with other offsets."""

@@ -6,7 +6,7 @@ from typing import Final
 
 from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.findings import Finding, Severity
-from sparkmirror.domain.ids import Alias, Flow
+from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.quantities import some_of
 from sparkmirror.groups.group_explanation import LATER_GROUPS
 from sparkmirror.kafka.wire.error_codes import (
@@ -15,12 +15,13 @@ from sparkmirror.kafka.wire.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
+from sparkmirror.plan.cluster_findings import TOO_MANY_REPLICAS, missing_brokers, one_cluster, other_clusters
 from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.newer_positions import newer_texts
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.plan.renamed_targets import renamed_text
-from sparkmirror.settings.rings import mirrors_by_pattern, same_cluster, shared_topic, shared_topics
+from sparkmirror.settings.rings import shared_topic, shared_topics
 from sparkmirror.settings.source import stops_behind_others
 from sparkmirror.settings.topic_selection import BlockKind, by_cause
 from sparkmirror.setup.config_troubles import (
@@ -33,11 +34,9 @@ from sparkmirror.setup.refused_configs import created_without
 from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import throttled_creation
 
-TOO_MANY_REPLICAS: Final = "too many replicas"
 BAD_NAME: Final = BlockKind.NAME.value
 COLLIDING: Final = "colliding names"
 SHARED: Final = "shared topic"
-SAME_CLUSTER: Final = "same cluster"
 UNFIT: Final = "unfit topic"
 STRANGER: Final = "topic of others"
 REFUSED: Final = "refused"
@@ -119,42 +118,6 @@ def findings_between(plans: Sequence[FlowPlan]) -> Sequence[tuple[Finding, ...]]
     ]
 
 
-def _too_many_replicas(survey: FlowSurvey) -> Iterator[Finding]:
-    wanted: dict[tuple[Alias, str, int], list[str]] = {}
-    for new in survey.topics.creates:
-        key = survey.target.alias, "replication.factor", new.replication_factor
-        wanted.setdefault(key, []).append(new.name)
-    for own in survey.missing:
-        key = own.cluster, own.replicas_setting, own.creation.replication_factor
-        wanted.setdefault(key, []).append(own.creation.name)
-    dispensable = {own.name for own in survey.own if own.takes_default or not own.is_needed}
-    return too_many_replicas(
-        wanted, {side.alias: len(side.brokers) for side in (survey.source, survey.target)}, dispensable
-    )
-
-
-def too_many_replicas(
-    wanted: Mapping[tuple[Alias, str, int], Sequence[str]],
-    brokers_of: Mapping[Alias, int],
-    dispensable: Collection[str] = (),
-) -> Iterator[Finding]:
-    """`wanted`: the topics to make, by cluster, setting, and number of replicas that it asks for.
-
-    Data flows without those that are `dispensable`.
-    """
-    for (cluster, setting, replicas), topics in wanted.items():
-        brokers = brokers_of[cluster]
-        if brokers and replicas > brokers:
-            yield Finding(
-                TOO_MANY_REPLICAS,
-                Severity.WARNS if set(topics) <= set(dispensable) else Severity.BLOCKS,
-                setting,
-                f"{some_of(topics)} can't have {replicas} replicas on {cluster}, which has {brokers} "
-                f"{'broker' if brokers == 1 else 'brokers'}",
-                f"set {setting} to {brokers}, or to -1 for the broker's default",
-            )
-
-
 def _blocked(survey: FlowSurvey) -> Iterator[Finding]:
     for blocked, topics in by_cause(survey.blocked).items():
         named = some_of(topics)
@@ -181,21 +144,6 @@ def _colliding(survey: FlowSurvey) -> Iterator[Finding]:
 
 def _metric_name(topic: str) -> str:
     return topic.replace(".", "_")
-
-
-def _same_cluster(survey: FlowSurvey) -> Iterator[Finding]:
-    """Find a source and target that are one cluster.
-
-    If a pattern matches copies too, every refresh would mirror the last one's.
-    """
-    source, target = survey.source, survey.target
-    if not source.cluster_id or source.cluster_id != target.cluster_id:
-        return
-    if mirrors_by_pattern(survey.settings, [topic for topic, _ in survey.mirrored]):
-        found = same_cluster(Flow(source.alias, target.alias), source.cluster_id)
-        yield Finding(
-            SAME_CLUSTER, Severity.BLOCKS, f"{target.alias}.bootstrap.servers", found.why, found.remedy
-        )
 
 
 def _unfit(survey: FlowSurvey) -> Iterator[Finding]:
@@ -391,10 +339,11 @@ def _switched_off(survey: FlowSurvey) -> Iterator[Finding]:
 _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     old_brokers,
     missing_rights,
-    _too_many_replicas,
+    missing_brokers,
     _blocked,
     _colliding,
-    _same_cluster,
+    one_cluster,
+    other_clusters,
     _unfit,
     _strangers,
     _missing_topics,

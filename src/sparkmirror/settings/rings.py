@@ -43,6 +43,16 @@ def same_cluster(flow: Flow, cluster_id: str) -> OneCluster:
     )
 
 
+def one_cluster_now(flow: Flow, cluster_id: str) -> OneCluster:
+    """The flow has offset syncs there, and its positions elsewhere."""
+    source, target = flow
+    return OneCluster(
+        f"{source} and {target} are one cluster (its id is {cluster_id}), and {target} was another before",
+        f"set {target}.bootstrap.servers to that; or, if one cluster is meant, restart with --accept-cluster "
+        f"{target}",
+    )
+
+
 def mirrors_by_pattern(settings: MirrorSourceSettings, mirrored: Collection[str]) -> bool:
     """Tell whether a flow within one cluster would mirror its own copies. `mirrored` are its topics now."""
     chosen = settings.topic_filter

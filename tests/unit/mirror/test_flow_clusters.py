@@ -10,6 +10,7 @@ from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import ClusterChangedError, SameClusterError
+from sparkmirror.domain.findings import Severity
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.known_brokers import Meant
 from sparkmirror.domain.state_topics import StateTopic
@@ -18,17 +19,22 @@ from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.net.transport import SocketNetwork, hold_to, meant_clusters
 from sparkmirror.metrics.looks import ClusterLook
 from sparkmirror.mirror.flow_clusters import FlowClusters
+from sparkmirror.plan.cluster_findings import CLUSTER_CHANGED, SAME_CLUSTER
+from sparkmirror.plan.flow_planning import plan_flow
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
 from sparkmirror.status.cluster_watch import ClusterWatch
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.cluster_ids import ClusterIds, read_cluster_ids
 from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.positions import Position, position_record, read_all_positions
+from sparkmirror.storage.progress import JobEpoch
 from tests.memory.server import MemoryServer, serving
 
 A, B = Alias("A"), Alias("B")
 ORDERS = TopicPartition("orders", 0)
 ATTEMPTS = StateTopic.ATTEMPTS.of(A)
+PROGRESS = StateTopic.PROGRESS.of(A)
+SYNCS = StateTopic.OFFSET_SYNCS.of(B)
 
 
 @pytest.fixture
@@ -81,7 +87,7 @@ def begun(flow: ConfiguredFlow, *accepted: Alias) -> FlowClusters:
 
 
 def create_state(target: MemoryServer, flow: ConfiguredFlow) -> None:
-    for topic in (ATTEMPTS, flow.worker.offset_topic.name):
+    for topic in (ATTEMPTS, PROGRESS, flow.worker.offset_topic.name):
         target.call(lambda topic=topic: target.cluster.create(topic, 1))  # type: ignore[misc]  # its default
 
 
@@ -204,6 +210,80 @@ def test_the_sources_own_id_behind_the_targets_address_is_never_written_to(
     with pytest.raises(ClusterChangedError):
         store(flow, 41)
     assert all(not log.end for _, log in behind.logs())
+
+
+def copied(source: MemoryServer, target: MemoryServer, *, stopped: bool) -> None:
+    """A mirror of the topic by its name has run, and announced a copy job."""
+    flow = flow_between(source, target, topics="orders")
+    create_state(target, flow)
+    source.call(lambda: source.cluster.create(SYNCS, 1))
+    begun(flow)
+    assert flow.source is not None
+    with closing(TopicWriter(flow.worker_client)) as writer:
+        writer.write(PROGRESS, [JobEpoch(flow.source.name, 1, stopped=stopped).to_record()])
+
+
+def test_addresses_that_were_exchanged_are_refused_by_both_ids(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    copied(source, target, stopped=True)
+    there = set(source.cluster.topics)
+    exchanged = flow_between(target, source, topics="orders")
+    with pytest.raises(ClusterChangedError, match=r"A is the cluster id of A, and .* the cluster id of B: "):
+        begun(exchanged)
+    with pytest.raises(ClusterChangedError, match=r"B is the cluster id of B, and .* the cluster id of A: "):
+        begun(exchanged, A)
+    assert findings_of(exchanged, CLUSTER_CHANGED) == [
+        (Severity.BLOCKS, "A.bootstrap.servers"),
+        (Severity.BLOCKS, "B.bootstrap.servers"),
+    ]
+    assert set(source.cluster.topics) == there
+    create_state(source, exchanged)
+    begun(exchanged, A, B)
+    assert remembered(exchanged) == ClusterIds("id of B", "id of A")
+    begun(flow_between(target, source, topics="orders"))
+
+
+def test_two_mirrors_may_name_two_clusters_the_other_way_round(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    copied(source, target, stopped=False)
+    other = flow_between(target, source, topics="orders")
+    assert not findings_of(other, CLUSTER_CHANGED)
+    create_state(source, other)
+    begun(other)
+    assert remembered(other) == ClusterIds("id of B", "id of A")
+
+
+def test_the_targets_address_for_the_source_is_refused_by_both_ids(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    copied(source, target, stopped=True)
+    one = flow_between(target, target, topics=".*")
+    with pytest.raises(ClusterChangedError, match=r"A is the cluster id of A, and .* the cluster id of B: "):
+        begun(one)
+    assert (Severity.BLOCKS, "A.bootstrap.servers") in findings_of(one, CLUSTER_CHANGED)
+    with pytest.raises(SameClusterError):
+        begun(one, A)
+
+
+def test_the_sources_address_for_the_target_is_refused_also_for_topics_by_name(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    copied(source, target, stopped=True)
+    there = set(source.cluster.topics)
+    one = flow_between(source, source, topics="orders")
+    with pytest.raises(SameClusterError, match=r"\(its id is id of A\), and B was another before"):
+        begun(one)
+    assert findings_of(one, SAME_CLUSTER) == [(Severity.BLOCKS, "B.bootstrap.servers")]
+    assert set(source.cluster.topics) == there
+    create_state(source, one)
+    begun(one, B)
+    begun(flow_between(source, source, topics="orders"))  # which remembers the one cluster
+
+
+def findings_of(flow: ConfiguredFlow, kind: str) -> list[tuple[Severity, str]]:
+    return [(each.severity, each.subject) for each in plan_flow(flow).findings if each.kind == kind]
 
 
 def test_the_same_cluster_at_its_address_continues(source: MemoryServer, target: MemoryServer) -> None:

@@ -20,7 +20,7 @@ from kafka.protocol.metadata import (
 
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, UnsupportedVersionError
-from sparkmirror.domain.incidents import cluster_changed
+from sparkmirror.domain.incidents import ChangedCluster
 from sparkmirror.domain.network import Transport, host_port
 from sparkmirror.kafka.net.channel import Channel
 from sparkmirror.kafka.net.login import LOGIN_ID, Ask, Login, renewal_s
@@ -102,7 +102,7 @@ class Connection:
         found = self.request(request, MetadataResponse, timeout_s=timeout_s, version_max=_METADATA_MAX)
         if found.cluster_id and found.cluster_id != meant.cluster_id:
             alias = meant.alias or settings.cluster
-            raise cluster_changed(alias, meant.cluster_id, found.cluster_id, self.address)
+            raise ChangedCluster(alias, meant.cluster_id, found.cluster_id, self.address).error
 
     def _learn_versions(self, timeout_s: float) -> None:
         request = ApiVersionsRequest(version=_API_VERSIONS_OF_EVERY_BROKER)
