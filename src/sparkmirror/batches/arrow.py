@@ -51,19 +51,15 @@ SCHEMA: Final = pa.schema(
 """The columns of Spark's source. `timestampType` is 0 for CreateTime and 1 for LogAppendTime."""
 
 CLOSED: Final = pa.schema(
-    [
-        pa.field("body", pa.binary()),
-        pa.field("tombstone", pa.bool_()),
-        SCHEMA.field("offset"),
-        SCHEMA.field("timestamp"),
-        SCHEMA.field("headers"),
-    ]
+    [pa.field("tombstone", pa.bool_()), SCHEMA.field("offset"), SCHEMA.field("headers")]
 )
-"""The columns for those who look at headers only: `body` is key and value as they are encoded."""
+"""The columns for those who look at headers only."""
+BODIES: Final = pa.schema([pa.field("body", pa.binary()), SCHEMA.field("offset"), SCHEMA.field("timestamp")])
+"""Their other columns: `body` is key and value as they are encoded."""
 
 EVERY_OFFSET: Final = range(1 << 62)
 
-_FIELDS: Final = {field.name: field for field in (*SCHEMA, *CLOSED)}
+_FIELDS: Final = {field.name: field for field in (*SCHEMA, *CLOSED, *BODIES)}
 _US_PER_MS: Final = 1000
 _STAMP_MS_MAX: Final = ((1 << 63) - 1) // _US_PER_MS
 _HEAD_BYTES_MAX: Final = 32
@@ -79,49 +75,52 @@ def to_arrow(
     offsets: range = EVERY_OFFSET,
     bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> pa.RecordBatch:
-    """The records at these offsets, with these columns of `SCHEMA` and `CLOSED` in this order.
-
-    The batches, at least one, follow each other in the partition, and none is empty, aborted or a control
-    batch. Raises CorruptBatchError, also when they have more than `bytes_max` together.
-    """
-    opened = _Opened.of(batches, offsets, bytes_max)
-    schema = pa.schema([_FIELDS[name] for name in columns])
-    return pa.record_batch(list(_columns(opened, partition, columns)), schema=schema)
+    """The records at these offsets as `Opened.columns` has them. Raises CorruptBatchError."""
+    return Opened.of(batches, offsets, bytes_max).columns(partition, columns)
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
-    """The records of `to_arrow`, those of other offsets left out."""
+class Opened:
+    """Records of batches that follow each other in a partition; `rows` are their numbers there."""
 
     headers: Headers
+    rows: Column
     index: RecordIndex
-    rows: slice
 
     @classmethod
-    def of(cls, batches: Sequence[FetchedBatch], offsets: range, bytes_max: int) -> "_Opened":
+    def of(cls, batches: Sequence[FetchedBatch], offsets: range, bytes_max: int) -> "Opened":
+        """The records at these offsets of one batch or more; none is empty, aborted or a control batch.
+
+        Raises CorruptBatchError, also when they have more than `bytes_max` together.
+        """
         headers = headers_of(batches)
         index = index_payloads(headers, payloads_of(batches), bytes_max)
         check_offsets(headers, index)
         first, end = np.searchsorted(index.offsets, (offsets.start, offsets.stop)).tolist()
-        return cls(headers, index, slice(first, end))
+        return cls(headers, np.arange(first, end), index.chosen(slice(first, end)))
 
     def __len__(self) -> int:
-        return int(self.rows.stop - self.rows.start)
+        return len(self.rows)
 
-    @property
-    def ends(self) -> Column:
-        return self.index.ends[self.rows]
+    def at(self, offsets: Column) -> "Opened":
+        """Those at these offsets, which it has."""
+        if len(offsets) == len(self):
+            return self
+        rows = np.searchsorted(self.index.offsets, offsets)
+        return Opened(self.headers, self.rows[rows], self.index.chosen(rows))
 
-    @property
-    def offsets(self) -> Column:
-        return self.index.offsets[self.rows]
+    def columns(self, partition: TopicPartition, names: Sequence[str]) -> pa.RecordBatch:
+        """With these columns of `SCHEMA`, `CLOSED` and `BODIES` in this order. Raises CorruptBatchError."""
+        schema = pa.schema([_FIELDS[name] for name in names])
+        return pa.record_batch(list(_columns(self, partition, names)), schema=schema)
 
     def timestamps(self) -> pa.Array:
-        stamps = self.index.timestamps[self.rows]
+        stamps = self.index.timestamps
         if len(stamps) and max(int(stamps.max()), -int(stamps.min())) > _STAMP_MS_MAX:
             wrong = int(np.argmax((stamps > _STAMP_MS_MAX) | (stamps < -_STAMP_MS_MAX)))
             raise CorruptBatchError(
-                f"offset {self.offsets[wrong]}: timestamp {stamps[wrong]} ms has no place among microseconds"
+                f"offset {self.index.offsets[wrong]}: timestamp {stamps[wrong]} ms has no place among "
+                "microseconds"
             )
         return pa.array(stamps * _US_PER_MS).view(TIMESTAMP)
 
@@ -130,7 +129,7 @@ class _Opened:
         return pa.array(np.repeat(kinds, self.headers["record_count"].astype(np.int64))[self.rows])
 
 
-def _columns(opened: _Opened, partition: TopicPartition, columns: Sequence[str]) -> Iterator[pa.Array]:
+def _columns(opened: Opened, partition: TopicPartition, columns: Sequence[str]) -> Iterator[pa.Array]:
     fields = _body_columns(opened, columns)
     for name in columns:
         match name:
@@ -141,20 +140,19 @@ def _columns(opened: _Opened, partition: TopicPartition, columns: Sequence[str])
             case "partition":
                 yield pa.array(np.full(len(opened), partition.partition, np.int32))
             case "offset":
-                yield pa.array(opened.offsets)
+                yield pa.array(opened.index.offsets)
             case "timestamp":
                 yield opened.timestamps()
             case "timestampType":
                 yield opened.timestamp_types()
 
 
-def _body_columns(opened: _Opened, columns: Sequence[str]) -> dict[str, pa.Array]:
+def _body_columns(opened: Opened, columns: Sequence[str]) -> dict[str, pa.Array]:
     """Key, value and headers, read in this order and only as far as the last one that is wanted."""
     found: dict[str, pa.Array] = {}
     last = max((_READ.get(name, 0) for name in columns), default=0)
-    data, ends = np.frombuffer(opened.index.data, np.uint8), opened.ends
-    buffer, bodies_at = pa.py_buffer(opened.index.data), opened.index.bodies_at[opened.rows]
-    at = bodies_at
+    data, buffer = np.frombuffer(opened.index.data, np.uint8), pa.py_buffer(opened.index.data)
+    at, ends = opened.index.bodies_at, opened.index.ends
     for name in ("key", "value")[:last]:
         sizes, begins = read_varints(data, at, VARINT_BYTES)
         at = _behind(begins, sizes, ends)
@@ -163,7 +161,7 @@ def _body_columns(opened: _Opened, columns: Sequence[str]) -> dict[str, pa.Array
         if name == "value" and "tombstone" in columns:
             found["tombstone"] = pa.array(sizes < 0)
     if "body" in columns:
-        found["body"] = _slices(buffer, bodies_at, at - bodies_at, pa.binary())
+        found["body"] = _slices(buffer, opened.index.bodies_at, at - opened.index.bodies_at, pa.binary())
     if "headers" in columns:
         found["headers"] = _read_headers(data, buffer, at, ends)
     return found

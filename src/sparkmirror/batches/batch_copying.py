@@ -30,6 +30,10 @@ _TINY_BYTES = 1024
 MERGED_BYTES_MAX = 512 * 1024
 """Spreads the cost of a request and its columns over hundreds of records; half of what a target accepts."""
 
+_CHANGED_RATIO = 2
+"""A change opens so many times as much together, a whole response of Kafka's default size: see
+`python -m bench.reencoding`."""
+
 
 @dataclass(frozen=True, slots=True)
 class CopyRules:
@@ -179,6 +183,7 @@ class _Merging:
         self._change = change
         self._rules = rules
         self.tiny_bytes = min(_TINY_BYTES, rules.merged_bytes_max)
+        self._bytes_max = rules.merged_bytes_max * (1 if change is None else _CHANGED_RATIO)
         self._from = position
         self._bytes = 0
         self._batches: list[_Judged] = []
@@ -203,7 +208,7 @@ class _Merging:
 
     def has_room_for(self, batch: FetchedBatch) -> bool:
         return not self._batches or (
-            self._bytes + len(batch.data) <= self._rules.merged_bytes_max
+            self._bytes + len(batch.data) <= self._bytes_max
             and _encoding(batch, self._rules) == _encoding(self._batches[0][0], self._rules)
         )
 

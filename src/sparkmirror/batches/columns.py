@@ -125,9 +125,10 @@ _HEAD_BYTES_MAX = 32
 
 @dataclass(frozen=True, slots=True)
 class RecordIndex:
-    """The places of records' fields in `data`, which holds the records back to back, after a few zeros.
+    """The places of records' fields in `data`, where the records follow each other, after a few zeros.
 
-    A record is its length, a byte of attributes, timestamp delta, offset delta and body; see `RawRecord`.
+    There may be others between them. A record is its length, a byte of attributes, timestamp delta, offset
+    delta and body; see `RawRecord`.
     `timestamps` (ms) and `offsets` are absolute.
     """
 
@@ -143,6 +144,19 @@ class RecordIndex:
 
     def __len__(self) -> int:
         return len(self.starts)
+
+    def chosen(self, rows: "slice | Column") -> "RecordIndex":
+        return RecordIndex(
+            self.data,
+            self.starts[rows],
+            self.stamps_at[rows],
+            self.offsets_at[rows],
+            self.bodies_at[rows],
+            self.ends[rows],
+            self.stamp_deltas[rows],
+            self.timestamps[rows],
+            self.offsets[rows],
+        )
 
     def bodies(self) -> list[bytes]:
         data = self.data
@@ -261,12 +275,13 @@ def pack_records(index: RecordIndex, rows: range, *, room: int = 0) -> bytearray
     head_widths = length_widths + 1 + stamp_widths + offset_widths
 
     # Neighbours whose fields keep their widths are copied in one run behind the record before them; then
-    # only what their fields say has to change. A record whose head changes its shape begins a run, with as
-    # many bytes before its body as the new head takes.
+    # only what their fields say has to change. A record whose head changes its shape, or that followed
+    # another, begins a run, with as many bytes before its body as the new head takes.
     is_reshaped = offset_widths != bodies_at - index.offsets_at[chosen]
     is_reshaped |= stamp_widths != index.offsets_at[chosen] - index.stamps_at[chosen]
     is_reshaped |= length_widths + 1 != index.stamps_at[chosen] - starts
     is_reshaped[0] = True
+    is_reshaped[1:] |= starts[1:] != ends[:-1]
     heads = is_reshaped.nonzero()[0]
     lasts = np.append(heads[1:], len(rows)) - 1
     data = index.data

@@ -177,15 +177,13 @@ def reopen_columns(
     index = index_payloads(headers, payloads, encoding.decompressed_bytes_max)
     check_offsets(headers, index)
     first = int(np.searchsorted(index.offsets, position))
-    if not encoding.is_gapless:
-        return _pack(index, range(first, len(index)), encoding.codec, encoding.bytes_max)
-    return [
-        batch
-        for run in runs_of(index.offsets[first:])
-        for batch in _pack(
-            index, range(first + run.start, first + run.stop), encoding.codec, encoding.bytes_max
-        )
-    ]
+    return pack(index.chosen(slice(first, None)) if first else index, encoding)
+
+
+def pack(index: RecordIndex, encoding: Encoding) -> list[OutgoingBatch]:
+    """All records of the index as `reopen` writes them."""
+    runs = runs_of(index.offsets) if encoding.is_gapless else [range(len(index))]
+    return [batch for run in runs for batch in _pack(index, run, encoding.codec, encoding.bytes_max)]
 
 
 def _pack(index: RecordIndex, rows: range, codec: int, bytes_max: int) -> list[OutgoingBatch]:

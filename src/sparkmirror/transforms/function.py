@@ -8,16 +8,18 @@ from sparkmirror.config.plugin_guard import FAILURES, described
 from sparkmirror.config.plugin_points import UnusablePluginError, find_function
 
 _ROUTED = ("topic", "partition")
+"""The columns that are the same for all records of a partition."""
+_CHANGEABLE = ("key", "value", "timestamp", "headers")
 
 
 class FunctionFailedError(Exception):
     """The function has raised, or returned something else than these records; the message says what."""
 
 
-def call(reference: str, records: pa.RecordBatch) -> pa.RecordBatch:
-    """Apply the function to the records; returns the same object where all are as they were.
+def call(reference: str, records: pa.RecordBatch) -> tuple[pa.RecordBatch, bool]:
+    """Apply the function to the records; returns too whether those that it keeps are as they were.
 
-    Raises FunctionFailedError.
+    The records are the same object where all are as they were. Raises FunctionFailedError.
     """
     try:
         changed = find_function(reference)(records)
@@ -25,27 +27,27 @@ def call(reference: str, records: pa.RecordBatch) -> pa.RecordBatch:
         raise FunctionFailedError(f"{reference}: {error}") from error
     except FAILURES as error:
         raise FunctionFailedError(f"{reference} raised {described(error)}") from error
-    problem = _problem(records, changed)
+    problem = _of_type(changed) or _of_offsets(records, changed) or _of_contents(records, changed)
     if problem is not None:
         raise FunctionFailedError(f"{reference} returned {problem}")
-    return records if changed.num_rows == records.num_rows and changed.equals(records) else changed
+    are_same = _are_same(records, changed)
+    return records if are_same and changed.num_rows == records.num_rows else changed, are_same
 
 
-def _problem(records: pa.RecordBatch, changed: object) -> str | None:
-    """Say why this is not some of the records in their order; None if it is."""
+def _of_type(changed: object) -> str | None:
     if not isinstance(changed, pa.RecordBatch):
         return f"an object of type {type(changed).__name__}, not a pyarrow.RecordBatch"
     if not changed.schema.equals(SCHEMA):
         return f"another schema: {_differences(changed.schema)}"
-    return _of_offsets(records, changed) or _of_contents(records, changed)
+    return None
 
 
 def _of_offsets(records: pa.RecordBatch, changed: pa.RecordBatch) -> str | None:
-    before, offsets = records.column("offset").to_numpy(), changed.column("offset")
-    if offsets.null_count:
+    """Say why these are not some of the records in their order; None if they are."""
+    if changed.column("offset").null_count:
         return "a record without its offset"
-    after = offsets.to_numpy()
-    if len(after) > len(before) or not np.isin(after, before).all():
+    before, after = (each.column("offset").to_numpy() for each in (records, changed))
+    if len(after) > len(before) or (before.take(np.searchsorted(before, after), mode="clip") != after).any():
         return "records with other offsets, or more than once; it may only leave out and change records"
     if not (after[1:] > after[:-1]).all():
         return "records in another order, or more than once"
@@ -53,7 +55,9 @@ def _of_offsets(records: pa.RecordBatch, changed: pa.RecordBatch) -> str | None:
 
 
 def _of_contents(records: pa.RecordBatch, changed: pa.RecordBatch) -> str | None:
-    moved = next((name for name in _ROUTED if _has_others(records.column(name), changed.column(name))), None)
+    """Say what may not be as it is; None if it may."""
+    first = slice(0, changed.num_rows)
+    moved = next((name for name in _ROUTED if changed.column(name) != records.column(name)[first]), None)
     if moved is not None:
         return f"records with another {moved}; a function can't move records"
     if changed.column("headers").flatten().field("key").null_count:
@@ -61,8 +65,13 @@ def _of_contents(records: pa.RecordBatch, changed: pa.RecordBatch) -> str | None
     return None
 
 
-def _has_others(all_the_same: pa.Array, values: pa.Array) -> bool:
-    return len(values) > 0 and values.unique().to_pylist() != [all_the_same[0].as_py()]
+def _are_same(records: pa.RecordBatch, changed: pa.RecordBatch) -> bool:
+    """Whether those that are left have the same contents."""
+    if changed.num_rows == records.num_rows:
+        return changed is records or changed.equals(records)
+    offsets = (each.column("offset").to_numpy() for each in (records, changed))
+    rows = pa.array(np.searchsorted(*offsets))
+    return all(records.column(name).take(rows).equals(changed.column(name)) for name in _CHANGEABLE)
 
 
 def _differences(schema: pa.Schema) -> str:

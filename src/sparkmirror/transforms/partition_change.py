@@ -2,15 +2,15 @@
 
 import re
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from sparkmirror.batches.arrow import CLOSED, SCHEMA, from_arrow, to_arrow
+from sparkmirror.batches.arrow import BODIES, CLOSED, SCHEMA, Opened, from_arrow
 from sparkmirror.batches.compression import decompress
 from sparkmirror.batches.record_batch import CODEC_MASK, HEADER_BYTES, FetchedBatch, OutgoingBatch
-from sparkmirror.batches.reencoding import ChangeFailedError, Encoding
+from sparkmirror.batches.reencoding import ChangeFailedError, Encoding, pack
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.transforms import header_columns
 from sparkmirror.transforms.chain import (
@@ -27,6 +27,7 @@ from sparkmirror.transforms.chain import (
 from sparkmirror.transforms.function import FunctionFailedError, call
 from sparkmirror.transforms.header_columns import Mask
 
+_ALL, _CLOSED, _BODIES = SCHEMA.names, CLOSED.names, BODIES.names
 _NO_TIME: Final = -1
 """Of records without a timestamp."""
 
@@ -40,7 +41,7 @@ class PartitionChange:
         self._partition = partition
         self._names = _names_looked_for(chain.links)
         has_function = any(isinstance(link.transform, Function) for link in chain.links)
-        self._columns = (SCHEMA if has_function else CLOSED).names
+        self._columns = _ALL if has_function else _CLOSED
 
     def concerns(self, batch: FetchedBatch, bytes_max: int) -> bool:
         """Whether records of the batch may change: it need not be opened where no name of a header occurs.
@@ -61,18 +62,19 @@ class PartitionChange:
         Raises CorruptBatchError and ChangeFailedError.
         """
         offsets = range(position, batches[-1].header.last_offset + 1)
-        opened = to_arrow(batches, self._partition, self._columns, offsets, encoding.decompressed_bytes_max)
+        opened = Opened.of(batches, offsets, encoding.decompressed_bytes_max)
+        records = opened.columns(self._partition, self._columns)
         try:
-            changed = self.changed(opened)
+            changed = self.changed(records)
         except FunctionFailedError as error:
-            raise self._failed(opened, error, encoding) from error
-        return None if changed is opened else _encoded(changed, encoding)
+            raise self._failed(opened, records, error, encoding) from error
+        return None if changed.records is records else self._encoded(opened, changed, encoding)
 
     def _failed(
-        self, records: pa.RecordBatch, error: FunctionFailedError, encoding: Encoding
+        self, opened: Opened, records: pa.RecordBatch, error: FunctionFailedError, encoding: Encoding
     ) -> ChangeFailedError:
         """Find the record with which the chain fails, and change those before it."""
-        before, good, bad = records.slice(0, 0), 0, records.num_rows
+        before, good, bad = Changed(records.slice(0, 0)), 0, records.num_rows
         while bad - good > 1:
             middle = (good + bad) // 2
             try:
@@ -80,15 +82,35 @@ class PartitionChange:
             except FunctionFailedError as earlier:
                 bad, error = middle, earlier
         offset = records.column("offset")[good].as_py()
-        return ChangeFailedError(offset, str(error), _encoded(before, encoding))
+        return ChangeFailedError(offset, str(error), self._encoded(opened, before, encoding))
 
-    def changed(self, records: pa.RecordBatch) -> pa.RecordBatch:
+    def changed(self, records: pa.RecordBatch) -> "Changed":
         """The records behind the chain; the same object where all are as they were."""
+        changed = Changed(records)
         for link in self._links:
-            rows = _rows(link, records)
+            rows = _rows(link, changed.records)
             if rows.any():
-                records = _applied(link.transform, records, rows)
-        return records
+                changed = _applied(link.transform, changed, rows)
+        return changed
+
+    def _encoded(self, opened: Opened, changed: "Changed", encoding: Encoding) -> list[OutgoingBatch]:
+        records = changed.records
+        if not records.num_rows:
+            return []
+        kept = opened.at(records.column("offset").to_numpy())
+        if changed.are_same:
+            return pack(kept.index, encoding)
+        if self._columns is _CLOSED:
+            headers = records.column("headers")
+            records = kept.columns(self._partition, _BODIES).append_column("headers", headers)
+        return from_arrow(records, encoding, _NO_TIME)
+
+
+class Changed(NamedTuple):
+    """Those of some records that are left; `are_same` says that they are as they were."""
+
+    records: pa.RecordBatch
+    are_same: bool = True
 
 
 def _names_looked_for(links: Sequence[Link]) -> Sequence[re.Pattern[bytes]] | None:
@@ -121,35 +143,32 @@ def _tombstones(records: pa.RecordBatch) -> pa.Array:
     return records.column("tombstone") if is_closed else records.column("value").is_null()
 
 
-def _applied(transform: Transform, records: pa.RecordBatch, rows: Mask) -> pa.RecordBatch:
+def _applied(transform: Transform, changed: Changed, rows: Mask) -> Changed:
+    records = changed.records
     match transform:
         case Filter():
-            return records.filter(pa.array(~rows))
+            return changed._replace(records=records.filter(pa.array(~rows)))
         case Function(reference):
-            return _called(reference, records, rows)
+            called, are_same = _called(reference, records, rows)
+            return Changed(called, changed.are_same and are_same)
     headers = records.column("headers")
     match transform:
         case DropHeaders(names):
-            changed = header_columns.without(headers, names, rows)
+            new = header_columns.without(headers, names, rows)
         case InsertHeader(name, value):
-            changed = header_columns.with_added(headers, name, value, rows)
-    if changed is headers:
-        return records
-    return records.set_column(
-        records.schema.get_field_index("headers"), records.schema.field("headers"), changed
-    )
+            new = header_columns.with_added(headers, name, value, rows)
+    if new is headers:
+        return changed
+    at = records.schema.get_field_index("headers")
+    return Changed(records.set_column(at, records.schema.field(at), new), are_same=False)
 
 
-def _called(reference: str, records: pa.RecordBatch, rows: Mask) -> pa.RecordBatch:
+def _called(reference: str, records: pa.RecordBatch, rows: Mask) -> tuple[pa.RecordBatch, bool]:
     if rows.all():
         return call(reference, records)
     chosen = records.filter(pa.array(rows))
-    changed = call(reference, chosen)
+    changed, are_same = call(reference, chosen)
     if changed is chosen:
-        return records
+        return records, are_same
     joined = pa.concat_batches([records.filter(pa.array(~rows)), changed])
-    return joined.take(pa.array(np.argsort(joined.column("offset").to_numpy())))
-
-
-def _encoded(records: pa.RecordBatch, encoding: Encoding) -> list[OutgoingBatch]:
-    return from_arrow(records, encoding, _NO_TIME) if records.num_rows else []
+    return joined.take(pa.array(np.argsort(joined.column("offset").to_numpy()))), are_same

@@ -40,7 +40,7 @@ def tried(
         record = records.slice(at, 1)
         (before,) = _rows(record)
         try:
-            rows = [before] if change is None else _rows(change.changed(record))
+            rows = [before] if change is None else _rows(change.changed(record).records)
         except FunctionFailedError as error:
             yield Tried(before, None, str(error))
         else:

@@ -106,6 +106,20 @@ def test_packed_records_are_the_selected_ones(batches: list[FetchedBatch], skipp
     assert as_records(index_records([packed])) == read_records(packed)
 
 
+@given(responses(), st.integers(1, 5), st.integers(0, 7))
+def test_chosen_records_are_packed_without_those_between(
+    batches: list[FetchedBatch], step: int, first: int
+) -> None:
+    index = index_records(batches)
+    rows = np.unique(np.append(np.arange(min(first, len(index) - 1), len(index), step), len(index) - 1))
+    chosen = index.chosen(rows)
+    timestamps = chosen.timestamps.tolist()
+    header = new_header(0, len(rows), timestamps[0], max(timestamps))
+    packed = fetched(bytes(build_batch(header, bytes(pack_records(chosen, range(len(rows)))))))
+    records = one_by_one(batches)
+    assert read_records(packed) == [records[row]._replace(offset=at) for at, row in enumerate(rows)]
+
+
 def test_packed_records_are_in_canonical_form() -> None:
     """Also if the source has overlong varints and non-zero attributes."""
     body = b"\x01\x02k" + varint(100) + b"v" * 100 + b"\x00"
