@@ -2,16 +2,18 @@
 
 This happens when a connector gets a new name, its old name back, or another offsets topic. The newest
 record counts, so that offsets which users altered or reset are kept. Where the topic of positions was
-deleted, the connector's own attempts are what is left.
+deleted, the connector's own attempts are what is left. Transactional tasks record no attempts: their former
+offsets topics are read.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.copy.resume.last_copied import known_end
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import OnNewerPosition
 from sparkmirror.domain.quantities import some_of
@@ -23,6 +25,7 @@ from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.settings.topic_selection import Pairs
 from sparkmirror.storage.attempts import Stage, owner_of, recorded_attempts
+from sparkmirror.storage.cluster_ids import recorded_owners
 from sparkmirror.storage.positions import Position, recorded_positions
 
 
@@ -77,7 +80,7 @@ def newer_positions(
     }
     client, positions, alias = on.worker_client, on.worker.offset_topic.name, on.flow.source
     none: list[LogRecord] = []
-    stored = unless_missing(lambda: list(read_topic(client, positions, read_committed=True)), none)
+    stored = _stored(client, positions)
     attempts = unless_missing(lambda: list(read_topic(client, StateTopic.ATTEMPTS.of(alias))), none)
     places = _Places()
     for partition, owner, place in _from_attempts(attempts):
@@ -88,6 +91,10 @@ def newer_positions(
         places.add(partition, owner, place)
         if owner == own:
             lost.pop(partition, None)
+    names = {connector.name, *(name for name, *_ in recorded_positions(stored, alias))}
+    for topic in _former_topics(recorded_owners(attempts), names) & target.topics.keys() - {positions}:
+        for partition, owner, place in _from_positions(_stored(client, topic), alias, topic):
+            places.add(partition, owner, place)
     copied = {at: of for at, of in places.of.items() if at.topic in logs}
     found = {at: newer for at, of in copied.items() if (newer := _newer(of, own, logs[at.topic])) is not None}
     found |= {
@@ -96,6 +103,18 @@ def newer_positions(
         if at in copied and at not in found and end is not None and known.are_known_as(logs[at.topic])
     }
     return {at: newer._replace(name=newer.owner.removeprefix(beside)) for at, newer in found.items()}
+
+
+def _stored(client: ConnectionSettings, topic: str) -> list[LogRecord]:
+    none: list[LogRecord] = []
+    return unless_missing(lambda: list(read_topic(client, topic, read_committed=True)), none)
+
+
+def _former_topics(owners: Iterable[str], names: Collection[str]) -> set[str]:
+    """Return the offsets topics of these owners of attempts, as far as they are connectors of these names."""
+    return {
+        owner.removesuffix(end) for owner in owners for name in names if owner.endswith(end := f"-{name}")
+    }
 
 
 def predecessor(newer: Mapping[TopicPartition, Newer]) -> str | None:

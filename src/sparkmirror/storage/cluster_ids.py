@@ -1,5 +1,6 @@
 """Remembers between which clusters a connector copies, in a record among its attempts: a restart compares."""
 
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
@@ -32,6 +33,14 @@ def read_cluster_ids(settings: ConnectionSettings, topic: str, owner: str) -> Cl
         return _parsed(found[-1]) if found else None
 
     return unless_missing(newest, None)
+
+
+def recorded_owners(records: Iterable[LogRecord]) -> Iterator[str]:
+    """List those who have remembered clusters, with transactions or without."""
+    for record in records:
+        match parsed_json(record.key):
+            case [kind, str(owner)] if kind == _CLUSTERS:
+                yield owner
 
 
 def _key(owner: str) -> bytes:

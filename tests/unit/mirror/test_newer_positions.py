@@ -20,6 +20,7 @@ from sparkmirror.offsets.sequence_ends import SequenceEnd
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record, owner_of
+from sparkmirror.storage.cluster_ids import ClusterIds, cluster_ids_record
 from sparkmirror.storage.positions import Position, forgetting, position_record, read_positions
 from tests.memory.cluster import MemoryCluster
 from tests.memory.stage import NEAR, REMOTE, TOPIC, Shape
@@ -55,11 +56,21 @@ class World:
         writer.write(topic, [record._replace(timestamp_ms=self.now_ms)])
         writer.close()
 
-    def stores(self, name: ConnectorName, offset: int, logs: LogIdentity | None = None) -> None:
+    def stores(
+        self,
+        name: ConnectorName,
+        offset: int,
+        logs: LogIdentity | None = None,
+        topic: str | None = None,
+    ) -> None:
         """The connector stores that this offset is its next one."""
         state = ProducerState(ProducerId(7, 0), 0, 0)
         position = Position(offset - 1, state, logs or self.logs)
-        self._write(self.positions, position_record(name, NEAR, AT, position))
+        self._write(topic or self.positions, position_record(name, NEAR, AT, position))
+
+    def remembers_clusters(self, owner: str) -> None:
+        """What every flow records among the attempts, also where transactions replace them."""
+        self._write(ATTEMPTS_TOPIC, cluster_ids_record(owner, ClusterIds("near", "far")))
 
     def alters(self, name: ConnectorName, offset: int) -> None:
         self._write(self.positions, position_record(name, NEAR, AT, Position(offset - 1)))
@@ -141,6 +152,31 @@ def test_a_connector_whose_offsets_were_in_another_topic_is_known_by_its_attempt
     world.stores(ONE, 100)
     world.attempts(owner_of("offsets-between", ONE), 600)
     assert world.start(ONE) == 600
+
+
+@pytest.mark.parametrize("between", ["offsets-between", "offsets-between-one"])
+def test_transactional_positions_in_another_topic_are_known_without_attempts(
+    world: World, between: str
+) -> None:
+    world.clusters.target.create(between, 1, {"cleanup.policy": "compact"})
+    world.stores(ONE, 100)
+    world.remembers_clusters(owner_of(world.positions, ONE))
+    world.remembers_clusters(owner_of(between, ONE))
+    world.stores(ONE, 600, topic=between)
+    assert world.start(ONE) == 600
+
+
+@pytest.mark.parametrize("what", ["deleted", "older", "of another source", "no offsets topic"])
+def test_another_topic_of_offsets_that_says_nothing(world: World, what: str) -> None:
+    world.remembers_clusters(owner_of("offsets-between", ONE))
+    if what != "deleted":
+        world.clusters.target.create("offsets-between", 1, {"cleanup.policy": "compact"})
+    if what == "older":
+        world.stores(ONE, 600, topic="offsets-between")
+    elif what == "of another source":
+        world.stores(ONE, 600, world.logs._replace(source_id=b"x" * 16), "offsets-between")
+    world.stores(ONE, 100)
+    assert world.start(ONE) == 100
 
 
 def test_who_has_recorded_last_knows_best(world: World) -> None:
