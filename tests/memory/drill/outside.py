@@ -1,4 +1,4 @@
-"""Looks at a run's flows from outside, from Kafka alone, as `status`, `lag` and `topics explain` do.
+"""Looks at a run's flows from outside, from Kafka alone: `status`, `lag`, `topics explain`, `groups explain`.
 
 Positions are never ahead of the records, so a lag of 0 is true at every moment.
 """
@@ -21,8 +21,9 @@ from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_reader import FlowReader
 from sparkmirror.status.partition_reports import PartitionReports
 from sparkmirror.storage.progress import PartitionProgress
-from tests.memory.checked_flow import POSITIONS, CheckedFlow
+from tests.memory.checked_flow import POSITIONS, SYNCS, CheckedFlow
 from tests.memory.cluster import MemoryCluster
+from tests.memory.drill.readers import GroupLooks, Readers
 from tests.memory.stage import Stage
 
 _LOOK_MAX_S: Final = 120.0
@@ -30,30 +31,39 @@ _IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 
 class _Seen(NamedTuple):
-    """What one look has seen: as `status` and `lag` tell it, and `topics explain`."""
+    """What one look has seen: as `status` and `lag` tell it, and both commands that explain."""
 
     reports: Sequence[PartitionProgress]
     explained: Explanation
+    group: Explanation
 
 
 class OutsideLooks:
-    """One flow. `violated` gets a lag of 0 while records are missing."""
+    """One flow. `violated` gets a lag of 0 while records are missing, and a wrong offset of a group."""
 
     def __init__(self, stage: Stage, flow: CheckedFlow) -> None:
         self._stage = stage
         self._flow = flow
         self._settings = _networked(stage, flow)
+        self.groups = GroupLooks(flow, self._settings, stage.shape)
 
     def begin(self) -> None:
         """Look while everything else goes on."""
-        missing = self._missing()
-        self._stage.network.executor().submit(self._read).add_done_callback(
-            lambda look: self._judge(look.result(), missing)
-        )
+        missing, readers = self._missing(), self.groups.drawn()
+
+        def judge(seen: _Seen | None) -> None:
+            if seen is not None:
+                self._judge(seen, missing)
+                for wrong in self.groups.wrong(readers, seen.group):
+                    self._flow.violated(wrong)
+
+        looked = self._stage.network.executor().submit(self._read, readers)
+        looked.add_done_callback(lambda look: judge(look.result()))
 
     def wrong(self) -> list[str]:
         """Look now, at a flow that has nothing left to copy: the words that say something else."""
-        looked = self._stage.network.executor().submit(self._read)
+        readers = self.groups.drawn()
+        looked = self._stage.network.executor().submit(self._read, readers)
         if not self._stage.run_until(looked.done, _LOOK_MAX_S):
             return [f"no look is over after {_LOOK_MAX_S:g} s"]
         seen = looked.result()
@@ -69,9 +79,10 @@ class OutsideLooks:
                 for it in seen.explained.partitions
                 if it.numbers["lag"] != 0 or not it.is_fine
             ),
+            *self.groups.unsettled(readers, seen.group),
         ]
 
-    def _read(self) -> _Seen | None:
+    def _read(self, readers: Readers) -> _Seen | None:
         """None while a cluster can't be read: then there are no words."""
         source = self._settings.source
         assert source is not None
@@ -79,16 +90,15 @@ class OutsideLooks:
         try:
             with closing(FlowReader(access, lambda: self._stage.source.now_ms() / 1000)) as reader:
                 reports = PartitionReports().of(reader.read())
-            return _Seen(reports, explain(topic_facts(self._settings, source, self._flow.ends.topic)))
+            topic = explain(topic_facts(self._settings, source, self._flow.ends.topic))
+            return _Seen(reports, topic, self.groups.explained(readers))
         except SparkmirrorError:
             return None
 
     def _missing(self) -> Mapping[int, set[int]]:
         return {at: self._flow.missing(at) for at in self._flow.partitions}
 
-    def _judge(self, seen: _Seen | None, before: Mapping[int, set[int]]) -> None:
-        if seen is None:
-            return
+    def _judge(self, seen: _Seen, before: Mapping[int, set[int]]) -> None:
         still = self._missing()
         lags = [(it.source, it.lag, "seen from outside") for it in seen.reports]
         lags += [(it.source, it.numbers["lag"], "as it is explained") for it in seen.explained.partitions]
@@ -105,8 +115,9 @@ def _networked(stage: Stage, flow: CheckedFlow) -> ConfiguredFlow:
     settings = _configured(
         *ends.flow, _servers(ends.source), _servers(ends.target), ends.topic, ends.topic == ends.remote
     )
-    source, network = settings.source, stage.network
+    source, checkpoint, network = settings.source, settings.checkpoint, stage.network
     assert source is not None
+    assert checkpoint is not None
     consumer = replace(source.consumer_of(0).connection, network=network)
     producer = source.producer_of(0)
     producer = replace(producer, connection=replace(producer.connection, network=network))
@@ -122,6 +133,15 @@ def _networked(stage: Stage, flow: CheckedFlow) -> ConfiguredFlow:
             offset_syncs_producer=replace(source.offset_syncs_producer, network=network),
             consumer_of=lambda _: reads,
             producer_of=lambda _: producer,
+        ),
+        checkpoint=replace(
+            checkpoint,
+            settings=replace(checkpoint.settings, offset_syncs_topic=SYNCS),
+            source_admin=replace(checkpoint.source_admin, network=network),
+            target_admin=replace(checkpoint.target_admin, network=network),
+            offset_syncs_consumer=replace(checkpoint.offset_syncs_consumer, network=network),
+            checkpoints_consumer=replace(checkpoint.checkpoints_consumer, network=network),
+            records_consumer=reads,
         ),
         heartbeat=replace(settings.heartbeat, admin=replace(settings.heartbeat.admin, network=network)),
     )
@@ -140,7 +160,7 @@ def _configured(
         f"{source}->{target}.name": "drill",
         f"{source}->{target}.topics": topic,
         "emit.heartbeats.enabled": "false",
-        "emit.checkpoints.enabled": "false",
+        "sync.group.offsets.enabled": "true",
         "sync.topic.acls.enabled": "false",
         "replication.factor": "1",
         **({"replication.policy.class": _IDENTITY} if keeps else {}),

@@ -8,9 +8,11 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
+from sparkmirror.offsets.wire_records import OffsetSync
+from sparkmirror.storage.offset_sync_topic import RunSync
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, TaskLoad, TaskProgress
-from tests.memory.checked_flow import POSITIONS
+from tests.memory.checked_flow import POSITIONS, SYNCS
 from tests.memory.drill.outside import OutsideLooks
 from tests.memory.drill.words import LATE_S, ONCE_KNOWN_S, SETTLED_S, FlowWords
 from tests.memory.stage import REMOTE, TOPIC, Shape, Stage
@@ -118,3 +120,47 @@ def test_from_outside_a_flow_that_has_not_begun_lags(stage: Stage) -> None:
         "orders-0: lag 3, None",
         "orders-0 is explained: not begun: no position of it is stored, lag None",
     ]
+
+
+def explained(stage: Stage, committed: int, there: int | None = None, sync: OffsetSync | None = None) -> str:
+    """What is wrong with the explanation of a group: four records are copied, and this sync is planted."""
+    stage.write(0, 4)
+    plant(stage, REMOTE, *(LogRecord(b"key-0", b"%d" % at) for at in range(4)))
+    if sync is not None:
+        plant_sync(stage, sync)
+    groups = OutsideLooks(stage, stage.forward).groups
+    readers = groups.committed({0: committed}, {} if there is None else {0: there})
+    looked = stage.network.executor().submit(groups.explained, readers)
+    assert stage.run_until(looked.done, 60.0)
+    return "; ".join(groups.unsettled(readers, looked.result()))
+
+
+def plant_sync(stage: Stage, sync: OffsetSync) -> None:
+    record, now_ms = RunSync(sync, 1).to_record(), stage.source.now_ms()
+    log = stage.source.log(TopicPartition(SYNCS, 0))
+    assert log.append(bytes(encode([Rec(0, now_ms, record.key, record.value)])), now_ms).error == 0
+
+
+@pytest.mark.parametrize(
+    ("committed", "sync", "wrong"),
+    [
+        (2, (1, 1), ""),
+        (2, (1, 3), "2 is said to be 4 on the target: translated exactly; records [2, 3] are skipped"),
+        (3, (2, 0), "3 is said to be 1 on the target: translated exactly; 2 records are read again"),
+    ],
+)
+def test_a_group_that_continued_on_the_target_would_miss_nothing(
+    stage: Stage, committed: int, sync: tuple[int, int], wrong: str
+) -> None:
+    said = explained(stage, committed, sync=OffsetSync(SOURCE, *sync))
+    assert said == (f"group at orders-0: {wrong}" if wrong else "")
+
+
+def test_a_group_whose_partition_was_copied_has_a_place_on_the_target(stage: Stage) -> None:
+    assert explained(stage, 2) == (
+        "group at orders-0: no sync yet: no offset sync: nothing of the partition was mirrored yet"
+    )
+
+
+def test_a_group_is_not_set_back_on_the_target(stage: Stage) -> None:
+    assert explained(stage, 2, there=3, sync=OffsetSync(SOURCE, 1, 1)) == ""

@@ -1,14 +1,17 @@
 """The topic of positions is deleted while nobody remembers them: attempts say where copying continues."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from kafka.protocol.producer import InitProducerIdRequest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.incidents import OnNewerPosition
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.storage.positions import Position, forgetting, position_record
 from tests.memory.checked_flow import POSITIONS
+from tests.memory.network import Fate
 from tests.memory.stage import REMOTE, TOPIC
 from tests.unit.copy.copied_records import SOURCE, TARGET
 from tests.unit.copy.one_partition import QUIET_S, OnePartition
@@ -55,6 +58,33 @@ def test_no_record_is_copied_twice(partition: OnePartition, *, stops: bool) -> N
     assert partition.copied == list(range(120))
     assert partition.position is not None
     assert partition.position.offset == 119
+
+
+class AtClaim:
+    """Calls once when a task claims an epoch: it knows the topics then, and has read no position."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        self._call: Callable[[], None] | None = call
+
+    def fate(self, api_key: int, /) -> Fate:
+        if api_key == InitProducerIdRequest.API_KEY and self._call is not None:
+            self._call, call = None, self._call
+            call()
+        return Fate.WELL
+
+
+def test_no_record_is_copied_twice_when_the_topic_is_lost_while_a_task_starts(
+    partition: OnePartition,
+) -> None:
+    copy(partition, stops=False)
+    partition.stage.network.faults = AtClaim(lambda: lose_positions(partition))
+    start_and_settle(partition)
+    assert partition.copied == list(range(120))
+    lose_positions(partition)
+    partition.start()
+    partition.write_batches(120, 140)
+    partition.run_for(QUIET_S)
+    assert partition.copied == list(range(140))
 
 
 def test_no_record_is_copied_twice_after_the_topic_was_lost_again(partition: OnePartition) -> None:

@@ -14,9 +14,9 @@ from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume.claims import RENEWAL_S, Claimed, Claims, Unfenced
 from sparkmirror.copy.resume.last_copied import LastCopied, LogEnd, TargetLogs, known_end, last_copied
-from sparkmirror.copy.resume.topic_lookup import Topics
+from sparkmirror.copy.resume.topic_lookup import Topics, positions_id
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
+from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     Incident,
@@ -145,19 +145,27 @@ class Succession:
     def _lost(
         self, sources: Iterable[TopicPartition], claims: ClaimResults, topics: Topics
     ) -> Mapping[TopicPartition, Position]:
-        """The ends of attempts whose positions were in a topic that was created again since."""
-        if self.plan.settings.reactions.on_newer_position is OnNewerPosition.REPEAT:
-            return {}
-        found = {
-            source: _end_of(claim.last)
+        """The ends of attempts whose positions were in a topic that was created again since.
+
+        Raises RetriableError if that happened since `topics` were read.
+        """
+        before = {
+            source: claim.last
             for source in sources
-            if isinstance(claim := claims[source], Claimed)
-            and claim.last is not None
-            and is_another(claim.last.positions_id, topics.positions_id)
-            and topics.logs[source].are_known_as(claim.last.logs)
+            if isinstance(claim := claims[source], Claimed) and claim.last is not None
+        }
+        if not before or self.plan.settings.reactions.on_newer_position is OnNewerPosition.REPEAT:
+            return {}
+        topic = self.plan.state.positions_topic
+        if positions_id(self.plan) != topics.positions_id:
+            raise RetriableError(f"{topic} was created again while it was read; retrying")
+        found = {
+            source: _end_of(last)
+            for source, last in before.items()
+            if is_another(last.positions_id, topics.positions_id)
+            and topics.logs[source].are_known_as(last.logs)
         }
         if found:
-            topic = self.plan.state.positions_topic
             _log.warning(
                 "the positions of %d partitions are lost with %s: continuing where the attempts before ended",
                 len(found),

@@ -41,6 +41,12 @@ def read_topics(plan: TaskPlan, partitions: Collection[CopyPartition]) -> Topics
     return Topics(source, target, logs, target.topic_ids.get(positions, b""))
 
 
+def positions_id(plan: TaskPlan) -> bytes:
+    """The identity of the topic of positions as it is now. Blocks. Raises KafkaError."""
+    topic = plan.state.positions_topic
+    return read_metadata(plan.producer.connection, {topic}).topic_ids.get(topic, b"")
+
+
 def first_offsets(
     plan: TaskPlan, reasons: Mapping[TopicPartition, ResumeReason], topics: Topics
 ) -> Mapping[TopicPartition, int | SparkmirrorError]:
