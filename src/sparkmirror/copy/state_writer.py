@@ -20,6 +20,7 @@ from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
 from sparkmirror.copy.partition_events import FetchFailed
 from sparkmirror.domain.backoff import Backoff
+from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.troubles import Lasting
@@ -73,10 +74,13 @@ def report_failure(plan: TaskPlan, error: str) -> None:
 class _Recorder:
     """Writes one kind of record; consecutive failures are logged once."""
 
-    def __init__(self, what: str, writer: TopicWriter, topic: str, timeout_s: float | None = None) -> None:
+    def __init__(
+        self, what: str, connection: ConnectionSettings, topic: str, timeout_s: float | None = None
+    ) -> None:
         """A write ends within `timeout_s`, and is tried less and less often; None for what can't wait."""
         self._what = what
-        self._writer = writer
+        self._writer = TopicWriter(connection)
+        self._clock = network_of(connection).time
         self._topic = topic
         self._timeout_s = timeout_s
         self._failing: Lasting | None = None
@@ -87,17 +91,17 @@ class _Recorder:
     def lasting(self) -> Mapping[str, str]:
         """Why its topic can't be written to, if that does not pass by itself."""
         error, failing = self._error, self._failing
-        if error is None or failing is None or not failing.is_trouble(error, time.monotonic()):
+        if error is None or failing is None or not failing.is_trouble(error, self._clock()):
             return {}
         return {self._topic: str(error)}
 
     def write(self, records: Iterable[LogRecord]) -> bool:
-        if time.monotonic() < self._paused_until:
+        if self._clock() < self._paused_until:
             return False
         try:
             self._writer.write(self._topic, records, timeout_s=self._timeout_s)
         except SparkmirrorError as error:
-            now = time.monotonic()
+            now = self._clock()
             if self._failing is None:
                 self._failing = Lasting.since(now)
                 _log.warning("%s can't be written: %s; retrying", self._what, error)
@@ -122,8 +126,8 @@ class StateWriter:
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan
         state = plan.state
-        self._positions = _Recorder("positions", TopicWriter(state.connection), state.positions_topic)
-        self._progress = _Recorder("progress records", TopicWriter(state.connection), state.progress_topic)
+        self._positions = _Recorder("positions", state.connection, state.positions_topic)
+        self._progress = _Recorder("progress records", state.connection, state.progress_topic)
         self._syncs = _sync_recorder(plan.offset_syncs)
         self._uncommitted_runs: dict[TopicPartition, list[Run]] = {}
         self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
@@ -398,8 +402,4 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> Partitio
 
 
 def _sync_recorder(plan: OffsetSyncPlan | None) -> _Recorder | None:
-    return (
-        None
-        if plan is None
-        else _Recorder("offset syncs", TopicWriter(plan.connection), plan.topic, _SYNCS_TIMEOUT_S)
-    )
+    return None if plan is None else _Recorder("offset syncs", plan.connection, plan.topic, _SYNCS_TIMEOUT_S)

@@ -133,10 +133,11 @@ def _partitions(
     there = {partition: counterpart(connector.settings, partition) for partition in sorted(committed)}
     lookups = looked_up(
         connector,
-        {
-            Wanted(partition, committed[partition], there[partition], histories[partition])
-            for partition in histories.keys() & there.keys()
-        },
+        [
+            Wanted(partition, committed[partition], target, histories[partition])
+            for partition, target in there.items()
+            if partition in histories
+        ],
         checkpoints,
     )
     ends = _ends(connector.source_admin, there.keys())

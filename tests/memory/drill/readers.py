@@ -91,6 +91,8 @@ class GroupLooks:
         if self._shape.is_lossy:
             return
         for it in explained.partitions:
+            if it.source.partition in readers.there and it.numbers["target_offset"] is None:
+                yield f"group at {it.source}: its offset on the target is not told"
             has_copies = bool(self._flow.copied(it.source.partition))
             if has_copies and not it.is_fine:
                 yield f"group at {it.source}: {it.details['translation']}: {it.why}"
@@ -105,9 +107,9 @@ class GroupLooks:
         lag, now = numbers["source_lag"], self._flow.records.log(at).high_watermark
         if lag is not None and not readers.ends[at] <= committed + lag <= now:
             yield f"is said to have lag {lag}, at {committed} of {readers.ends[at]} to {now}"
-        there = readers.there.get(at)
-        if numbers["target_offset"] != there:
-            yield f"is said to be at {numbers['target_offset']} on the target, and is at {there}"
+        there, told = readers.there.get(at), numbers["target_offset"]
+        if told not in (None, there):
+            yield f"is said to be at {told} on the target, and is at {there}"
         if it.details["translation"] not in _FOLLOWING:
             return
         translated, again_max = numbers["translated_offset"], it.details["read_again_max"]
