@@ -38,3 +38,13 @@ def mirror_file(text: str) -> Path:
             "lag and top take a URL, and plan takes --url"
         )
     return Path(text)
+
+
+def input_file(text: str) -> Path:
+    """The path of a file to be read; of a URL the message says how its connectors become files."""
+    if is_url(text):
+        raise argparse.ArgumentTypeError(
+            f"{text} is a URL, and files are read here: curl -o NAME.json {text.rstrip('/')}/connectors/NAME"
+            " writes a connector of a worker to one"
+        )
+    return Path(text)

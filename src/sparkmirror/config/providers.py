@@ -23,6 +23,16 @@ from sparkmirror.files import NamedFile
 from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 PREFIX: Final = "config.providers"
+_KAFKAS: Final = "org.apache.kafka.common.config.provider."
+OF_STRIMZI: Final[Mapping[str, str]] = {
+    "strimzienv": f"{_KAFKAS}EnvVarConfigProvider",
+    "strimzifile": f"{_KAFKAS}FileConfigProvider",
+    "strimzidir": f"{_KAFKAS}DirectoryConfigProvider",
+    "strimzisecrets": f"{_KAFKAS}DirectoryConfigProvider",
+    "strimziconfigmaps": f"{_KAFKAS}DirectoryConfigProvider",
+}
+"""The providers that Strimzi's operator declares. Its own read Kubernetes; here its objects are mounted."""
+_OF_KUBERNETES: Final = {"strimzisecrets": "secret", "strimziconfigmaps": "config map"}
 _ALLOWED: Final = "allowlist.pattern"
 
 
@@ -186,9 +196,20 @@ def _check(found: _Placeholder, key: str, properties: Properties, known: Collect
     if "${" in found.text[2:]:
         raise properties.error(key, "placeholders can't be nested")
     if found.name not in known:
-        needed = f"{PREFIX} must list it, and {PREFIX}.{found.name}.class be set"
-        reason = f"provider '{found.name}' is not declared: {needed}"
-        raise properties.error(key, reason)
+        raise properties.error(key, f"provider '{found.name}' is not declared: {to_declare(found.name)}")
+
+
+def to_declare(name: str) -> str:
+    """What a configuration needs whose values refer to a provider that it does not declare."""
+    needed = f"{PREFIX} must list it, and {PREFIX}.{name}.class be set"
+    if name not in OF_STRIMZI:
+        return needed
+    needed += f" to {OF_STRIMZI[name]}, as Strimzi's operator does"
+    kind = _OF_KUBERNETES.get(name)
+    if kind is None:
+        return needed
+    needed = needed.removesuffix(", as Strimzi's operator does")
+    return f"it is Strimzi's and reads Kubernetes: mount the {kind}, write ${{{name}:FOLDER:KEY}}; {needed}"
 
 
 _Maker = Callable[[Properties, Mapping[str, str]], Provider]

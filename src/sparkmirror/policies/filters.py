@@ -43,6 +43,11 @@ _LEGAL: Final = frozenset(string.ascii_letters + string.digits + "._-")
 _TOKEN: Final = re.compile(r"\\.|\[(?:\\.|[^\]\\])*\]|\{[^}]*\}|.", re.DOTALL)
 
 
+def illegal_character(name: str) -> str | None:
+    """Return a character of a name that no topic's name has; None if there is none."""
+    return next((each for each in name if each not in _LEGAL), None)
+
+
 def impossible_character(pattern: str) -> str | None:
     """Return a character that every match of a pattern has and no topic's name has; None if none is seen."""
     if any(part in pattern for part in ("|", "(", "\\Q")):

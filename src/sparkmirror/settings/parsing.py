@@ -37,6 +37,7 @@ from sparkmirror.domain.option_fields import filled
 from sparkmirror.domain.preserving import Preserving
 from sparkmirror.files import NamedFile
 from sparkmirror.policies.config_filter import EachConfigAlone
+from sparkmirror.policies.filters import illegal_character
 from sparkmirror.policies.java_regex import compile_names
 from sparkmirror.policies.rate_limits import FLOW_KEY, TOPICS_KEY, RateLimits
 from sparkmirror.policies.replication import EmptyAliases, ReplicationPolicy, RoutedPolicy
@@ -155,6 +156,13 @@ def _flow_and_policy(connector: Properties) -> tuple[Flow, ReplicationPolicy]:
     """The flow by the names that its clusters are shown by, and the policy that takes those."""
     policy = REPLICATION_POLICY.make(connector)
     flow = Flow(*(Alias(shown_alias(connector, side)) for side in ("source", "target")))
+    for side, alias in zip(("source", "target"), flow, strict=True):
+        if (wrong := illegal_character(alias)) is not None:
+            raise connector.error(
+                f"{side}.cluster.alias",
+                f"'{alias}' has '{wrong}', and the names of topics of the mirror, which hold the alias, "
+                "can't: use letters, digits, '.', '_' and '-'",
+            )
     sides = zip(("source", "target"), flow, strict=True)
     empty = [
         name

@@ -96,7 +96,7 @@ class GroupLooks:
             has_copies = bool(self._flow.copied(it.source.partition))
             if has_copies and not it.is_fine:
                 yield f"group at {it.source}: {it.details['translation']}: {it.why}"
-            elif not has_copies and it.is_fine:
+            elif not has_copies and it.is_fine and not self._shape.preserves_offsets:
                 yield f"group at {it.source}: {it.details['translation']}, and nothing is copied"
 
     def _wrong(self, readers: Readers, it: PartitionExplanation) -> Iterator[str]:

@@ -231,6 +231,16 @@ REFUSED: Final = {
         "config.providers must list "
         "it, and config.providers.file.class be set"
     ),
+    "secrets-of-strimzi.properties": (
+        "configuration B.sasl.jaas.config (line 8): provider 'strimzisecrets' is not declared: it is "
+        "Strimzi's and reads Kubernetes: mount the secret, write ${strimzisecrets:FOLDER:KEY}; "
+        "config.providers must list it, and config.providers.strimzisecrets.class be set to "
+        "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+    ),
+    "config-maps-of-strimzi.properties": (
+        "configuration A.bootstrap.servers (line 2): provider 'strimziconfigmaps' is not declared: it is "
+        "Strimzi's and reads Kubernetes: mount the config map, write ${strimziconfigmaps:FOLDER:KEY}; "
+    ),
     "provider-of-another-class.properties": (
         "Invalid value com.example.VaultConfigProvider for configuration "
         "config.providers.secrets.class (line 7)"
@@ -266,6 +276,10 @@ REFUSED: Final = {
     "alias-with-separator.properties": (
         "Invalid value dc.east for configuration source.cluster.alias: 'dc.east' can't be told"
     ),
+    "alias-with-slash.properties": (
+        "Invalid value eu/1 for configuration source.cluster.alias: 'eu/1' has '/', and the names of topics "
+        "of the mirror, which hold the alias, can't: use letters, digits, '.', '_' and '-'"
+    ),
     "login-of-a-new-kind.properties": (
         "Invalid value SCRAM-SHA-1 for configuration B.sasl.mechanism (line 7): is not supported. These are: "
     ),
@@ -284,6 +298,8 @@ REFUSED: Final = {
     "key-twice.yaml": "is no YAML: the key topicsPattern is there twice, line 22",
 }
 
+WITH_SECRETS: Final = "secrets-of-strimzi.json"
+
 CONNECTORS: Final = {
     "connector.properties": "connector.class: this file holds a connector, not an mm2.properties: put it",
     **dict.fromkeys(
@@ -296,6 +312,8 @@ CONNECTORS: Final = {
             "producer.json",
             "class-with-a-blank.json",
             "filter-of-their-own.json",
+            "alias-with-slash.json",
+            WITH_SECRETS,
         ),
         "holds a connector as JSON, not an mm2.properties: put it on a worker",
     ),
@@ -318,6 +336,7 @@ REFUSED_ON_A_WORKER: Final = {
     "null.json": "topics.exclude: Null value can not be supplied as the configuration value",
     "blacklist.json": "topics.blacklist: is called topics.exclude since Kafka 2.7",
     "filter-of-their-own.json": "com.example.CompanyFilter",
+    "alias-with-slash.json": "target.cluster.alias: 'eu/2' has '/', and the names of topics of the mirror",
     "class-with-a-blank.json": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
 }
 WORKER_ONLY: Final = {"worker.properties"}
@@ -326,7 +345,7 @@ WORKER_ONLY: Final = {"worker.properties"}
 def test_each_file_has_an_expected_reading() -> None:
     expected = {*ACCEPTED, *REFUSED, *CONNECTORS, *WORKER_ONLY}
     assert {file.name for file in FILES.iterdir()} == expected
-    assert {*ON_A_WORKER, *REFUSED_ON_A_WORKER} == CONNECTORS.keys()
+    assert {*ON_A_WORKER, *REFUSED_ON_A_WORKER, WITH_SECRETS} == CONNECTORS.keys()
     assert len(expected) >= 40
 
 
@@ -436,6 +455,36 @@ def test_connectors_that_a_worker_refuses(name: str, told: Told) -> None:
     code, said = told("convert", FILES / name, "--to", "properties")
     assert code == 2, said
     assert REFUSED_ON_A_WORKER[name] in said
+
+
+def test_placeholders_of_the_operator_are_kept_by_convert_which_says_what_they_need(
+    told: Told, tmp_path: Path
+) -> None:
+    needed = (
+        "it is Strimzi's and reads Kubernetes: mount the secret, write ${strimzisecrets:FOLDER:KEY}; "
+        "config.providers must list it, and config.providers.strimzisecrets.class be set to "
+        "org.apache.kafka.common.config.provider.DirectoryConfigProvider"
+    )
+    with pytest.raises(ConfigError, match="provider 'strimzisecrets' is not declared") as refused:
+        parsed(WITH_SECRETS)
+    assert needed in str(refused.value)
+    out = tmp_path / "mm2.properties"
+    code, said = told("convert", FILES / WITH_SECRETS, "--to", "properties", "-o", out)
+    assert code == 0, said
+    assert f"A.ssl.truststore.certificates refers to the config provider 'strimzisecrets': {needed}" in said
+    code, said = told("run", out)
+    assert (code, needed in said) == (2, True), said
+
+
+@pytest.mark.parametrize("command", [("convert", "--to", "json"), ("connectors", "put", "msc")])
+def test_a_url_in_the_place_of_a_file_is_called_that(
+    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = "http://worker:8083"
+    with pytest.raises(SystemExit, match="2"):
+        run_command([*command, url])
+    said = capsys.readouterr().err
+    assert f"{url} is a URL, and files are read here: curl -o NAME.json {url}/connectors/NAME" in said
 
 
 def test_a_worker_s_own_file(told: Told) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from sparkmirror.cli.arguments import input_file
 from sparkmirror.cli.exit_codes import CANNOT_TELL, FINE, NOT_FINE
 from sparkmirror.config.conversion import forms
 from sparkmirror.config.conversion.forms import File, Form
@@ -49,7 +50,9 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         description=_HELP,
         epilog=_EPILOG,
     )
-    parser.add_argument("files", nargs="+", type=Path, metavar="FILE", help="the files of one configuration")
+    parser.add_argument(
+        "files", nargs="+", type=input_file, metavar="FILE", help="the files of one configuration"
+    )
     parser.add_argument(
         "--to", required=True, choices=[form.value for form in forms.WRITTEN_FORMS], help="the form to write"
     )

@@ -32,6 +32,7 @@ from sparkmirror.config.mirror_maker import (
     worker_defaults,
 )
 from sparkmirror.config.properties import HIDDEN, Properties, is_sensitive
+from sparkmirror.config.providers import to_declare
 from sparkmirror.config.worker_options import INTERNAL_REST, WORKER
 from sparkmirror.domain.ids import Alias, Flow
 
@@ -207,7 +208,7 @@ def _remark_on_providers(written: Mapping[str, str], remarks: Remarks) -> None:
     for key, value in written.items():
         for name in _PLACEHOLDER.findall(value):
             if name not in known:
-                remarks.note(f"{key} refers to '{name}', which has to be made one of the {PROVIDERS}")
+                remarks.note(f"{key} refers to the config provider '{name}': {to_declare(name)}")
 
 
 def _cluster(alias: Alias, flows: list[MirroredFlow], remarks: Remarks) -> Properties:

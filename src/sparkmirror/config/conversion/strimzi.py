@@ -19,6 +19,7 @@ from sparkmirror.config.conversion.model import (
 )
 from sparkmirror.config.conversion.strimzi_clusters import (
     ClusterReader,
+    mounted,
     operator_providers,
 )
 from sparkmirror.config.conversion.yaml_section import Section, documents
@@ -71,7 +72,7 @@ def parse_resources(text: str, file: str, secrets: str, remarks: Remarks) -> Mir
 
     Raises ConfigError naming the path of what is missing or malformed.
     """
-    content = documents(text, file)
+    content = documents(mounted(text, secrets, remarks), file)
     found = [one for document in content for one in _resources_in(document)]
     if not found:
         kinds = (str(document.get("kind", "")) for document in content if isinstance(document, dict))

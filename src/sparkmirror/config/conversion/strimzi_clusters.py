@@ -4,6 +4,7 @@ Secrets of Kubernetes are referred to, never read: `${strimzisecrets:FOLDER/SECR
 are mounted, a folder for each, and `strimzisecrets` is Kafka's own DirectoryConfigProvider.
 """
 
+import re
 from collections.abc import Iterable
 from typing import Final
 
@@ -11,6 +12,8 @@ from sparkmirror.config.client_options import SHARED_NAMES
 from sparkmirror.config.conversion.model import PROVIDERS, Remarks
 from sparkmirror.config.conversion.yaml_section import Section
 from sparkmirror.config.properties import Properties
+from sparkmirror.config.providers import OF_STRIMZI
+from sparkmirror.domain.errors import ConfigError
 
 MOUNTED_SECRETS: Final = "/mnt/secrets"
 """The default folder of mounted secrets."""
@@ -18,13 +21,8 @@ MOUNTED_SECRETS: Final = "/mnt/secrets"
 SECRETS: Final = "strimzisecrets"
 """The operator's name for its own provider of secrets, so that no user has another of that name."""
 
-_PROVIDERS: Final = {
-    "strimzienv": "org.apache.kafka.common.config.provider.EnvVarConfigProvider",
-    "strimzifile": "org.apache.kafka.common.config.provider.FileConfigProvider",
-    "strimzidir": "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
-    SECRETS: "org.apache.kafka.common.config.provider.DirectoryConfigProvider",
-}
-"""What the operator declares for each resource; it reads secrets by a class of its own."""
+_REFERENCE: Final = re.compile(r"\$\{strimzi(secret|configmap)s:[^/:{}]+/([^/:{}]+):([^{}]+)\}")
+"""Names a key of a Kubernetes object as the operator's own providers read it: its namespace, and its name."""
 
 _LOGIN: Final = {
     "plain": ("PLAIN", "org.apache.kafka.common.security.plain.PlainLoginModule"),
@@ -36,12 +34,32 @@ _LOGIN: Final = {
 def operator_providers(config: Properties, values: Iterable[str]) -> Properties:
     """Return the worker's settings with those of the operator's config providers that values refer to."""
     texts = [*config.values(), *values]
-    used = [name for name in _PROVIDERS if any(f"${{{name}:" in text for text in texts)]
+    used = [name for name in OF_STRIMZI if any(f"${{{name}:" in text for text in texts)]
     own = [name.strip() for name in config.get(PROVIDERS, "").split(",") if name.strip()]
     if not used:
         return config
-    classes = {f"{PROVIDERS}.{name}.class": _PROVIDERS[name] for name in used}
+    classes = {f"{PROVIDERS}.{name}.class": OF_STRIMZI[name] for name in used}
     return config | Properties({PROVIDERS: ",".join([*own, *used]), **classes})
+
+
+def mounted(text: str, folder: str, remarks: Remarks) -> str:
+    """The text of a resource with `${strimzisecrets:NAMESPACE/SECRET:KEY}` read from the folder instead.
+
+    Raises ConfigError for a pattern of keys, which no config provider reads.
+    """
+
+    def reference(found: re.Match[str]) -> str:
+        kind, name, key = found.groups()
+        if "*" in key:
+            raise ConfigError(found[0], None, "no config provider reads by pattern: name the key")
+        _note_mount(remarks, {"secret": "secret", "configmap": "config map"}[kind], folder, name)
+        return f"${{{SECRETS}:{folder.rstrip('/')}/{name}:{key}}}"
+
+    return _REFERENCE.sub(reference, text)
+
+
+def _note_mount(remarks: Remarks, kind: str, folder: str, name: str) -> None:
+    remarks.note(f"{kind} {name} is expected to be mounted at {folder.rstrip('/')}/{name}")
 
 
 class ClusterReader:
@@ -112,7 +130,7 @@ class ClusterReader:
         return self._reference(secret.needed("secretName"), secret.needed(entry))
 
     def _reference(self, secret: str, key: str) -> str:
-        self._remarks.note(f"secret {secret} is expected to be mounted at {self._folder}/{secret}")
+        _note_mount(self._remarks, "secret", self._folder, secret)
         return f"${{{SECRETS}:{self._folder}/{secret}:{key}}}"
 
 

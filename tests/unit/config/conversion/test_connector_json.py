@@ -158,7 +158,8 @@ def test_an_alias_that_properties_can_not_have_is_named() -> None:
 
 def test_a_placeholder_without_its_provider_is_named() -> None:
     _, said = properties({**SOURCE, "topics": "${file:/etc/topics:some}"})
-    assert "A->B.topics refers to 'file', which has to be made one of the config.providers" in said
+    needed = "config.providers must list it, and config.providers.file.class be set"
+    assert f"A->B.topics refers to the config provider 'file': {needed}" in said
 
 
 def test_files_of_flows_from_one_source_have_the_targets_in_their_names() -> None:

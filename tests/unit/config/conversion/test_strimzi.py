@@ -217,6 +217,31 @@ def test_secrets_become_references() -> None:
     ]
 
 
+def test_what_the_operator_reads_from_kubernetes_is_read_from_where_it_is_mounted() -> None:
+    source = {**SOURCE, "config": {"ssl.truststore.certificates": "${strimzisecrets:kafka/ca:ca.crt}"}}
+    connector = {
+        "config": {
+            "offset.lag.max": "${strimziconfigmaps:kafka/limits:lag}",
+            "sync.topic.configs.enabled": "${strimzienv:SYNCS}",
+        }
+    }
+    found, said = in_properties(v1(source=source, sourceConnector=connector))
+    assert found["a.ssl.truststore.certificates"] == "${strimzisecrets:/mnt/secrets/ca:ca.crt}"
+    assert found["a->b.offset.lag.max"] == "${strimzisecrets:/mnt/secrets/limits:lag}"
+    assert found["a->b.sync.topic.configs.enabled"] == "${strimzienv:SYNCS}"
+    assert found["config.providers"] == "strimzienv,strimzisecrets"
+    assert said == [
+        "secret ca is expected to be mounted at /mnt/secrets/ca",
+        "config map limits is expected to be mounted at /mnt/secrets/limits",
+    ]
+
+
+def test_no_reference_names_all_keys_of_a_secret() -> None:
+    source = {**SOURCE, "config": {"ssl.truststore.certificates": "${strimzisecrets:kafka/ca:*.crt}"}}
+    with pytest.raises(ConfigError, match="no config provider reads by pattern: name the key"):
+        in_properties(v1(source=source))
+
+
 def test_a_secret_that_no_reference_expresses_is_named() -> None:
     by_pattern = {"trustedCertificates": [{"secretName": "ca", "pattern": "*.crt"}]}
     unknown = {"type": "oauth", "clientSecret": {"secretName": "s", "key": "k"}}

@@ -2,10 +2,9 @@
 
 import argparse
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from sparkmirror.cli.arguments import not_empty
+from sparkmirror.cli.arguments import input_file, not_empty
 from sparkmirror.cli.commands.connectors.input_files import read_file
 from sparkmirror.cli.commands.connectors.rest_commands import (
     RestCommand,
@@ -121,7 +120,7 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         verbs, RestCommand("put", "create a connector or replace its settings", _PUT_HELP, _put)
     )
     parser.add_argument("name", type=not_empty, metavar="NAME", help="the connector")
-    parser.add_argument("file", type=Path, metavar="FILE", help="its settings (- for standard input)")
+    parser.add_argument("file", type=input_file, metavar="FILE", help="its settings (- for standard input)")
     for change in _CHANGES:
         _add_change(verbs, change)
     parser = _add_named(verbs, RestCommand("restart", "restart connectors", _RESTART_HELP, _restart))
