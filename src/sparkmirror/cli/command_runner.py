@@ -1,7 +1,6 @@
 """Defines the commands of `sparkmirror`, runs one, and turns its errors into one line and an exit code."""
 
 import argparse
-import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -38,9 +37,6 @@ def run_command(words: Sequence[str]) -> int:
     configure_logging(arguments.log_format, level=arguments.log_level)
     try:
         code = int(arguments.run(arguments))
-    except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return NOT_FINE
     except (SparkmirrorError, OSError) as error:  # a folder that can't be written, for example
         sys.stderr.write(f"sparkmirror: {printable(str(error))}\n")
         return CANNOT_TELL if isinstance(error, _CANNOT_BEGIN) else NOT_FINE

@@ -12,6 +12,8 @@ CANNOT_TELL: Final = 2
 """Wrong usage, a file that can't be used, a cluster or URL that can't be read, a lag that is not known."""
 NOT_BEGUN: Final = 3
 INTERRUPTED: Final = 130
+READER_GONE: Final = 141
+"""The reader of the output has ended, as in `| head -1`: the code of programs that SIGPIPE ends."""
 
 OF_EVERY_COMMAND: Final[Mapping[int, str]] = {
     0: "done",

@@ -18,9 +18,21 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else argv
     try:
         process = import_module("sparkmirror.cli.process")
+        process.check_output()
         process.escape_unencodable(sys.stdout, sys.stderr)
-        with process.stoppable() if words and words[0] in _SERVICES else nullcontext():
-            return int(import_module("sparkmirror.cli.command_runner").run_command(words))
+        try:
+            with process.stoppable() if words and words[0] in _SERVICES else nullcontext():
+                return _run(words)
+        except process.OutputError as error:
+            return int(process.give_output_up(error))
     except KeyboardInterrupt:
         sys.stderr.write("sparkmirror: interrupted\n")
         return _INTERRUPTED
+
+
+def _run(words: Sequence[str]) -> int:
+    """Its output is written when this ends, or raises."""
+    try:
+        return int(import_module("sparkmirror.cli.command_runner").run_command(words))
+    finally:
+        sys.stdout.flush()

@@ -1,15 +1,19 @@
-"""Prepares the process of a command: its reactions to signals, and streams that lack characters."""
+"""Prepares the process of a command: its reactions to signals, and streams that can't take its output."""
 
 import codecs
 import json
 import logging
 import os
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from io import TextIOWrapper
+from pathlib import Path
 from types import FrameType
 from typing import Final, TextIO
+
+from sparkmirror.cli.exit_codes import NOT_FINE, READER_GONE
 
 _log = logging.getLogger(__name__)
 
@@ -79,6 +83,53 @@ def _handled() -> list[signal.Signals]:
     """Return the signals to handle: all but a SIGHUP that is ignored, as nohup wants it."""
     is_nohup = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     return [number for number in _SIGNALS if not (number is signal.SIGHUP and is_nohup)]
+
+
+class OutputError(Exception):
+    """Standard output can't be written, or its reader has ended. No command handles that: `main` does."""
+
+    def __init__(self, reason: OSError) -> None:
+        super().__init__(str(reason))
+        self.reason = reason
+
+
+class _Output(TextIOWrapper):
+    """Standard output. argparse and rich take an OSError for themselves: what it raises is none."""
+
+    def write(self, text: str, /) -> int:
+        with _unwritten():
+            return super().write(text)
+
+    def flush(self) -> None:
+        with _unwritten():
+            super().flush()
+
+
+@contextmanager
+def _unwritten() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(error) from error
+
+
+def check_output() -> None:
+    """Let each write to standard output that fails raise OutputError."""
+    stream = sys.stdout
+    if stream is None:  # closed by who has started this, as services are
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - for as long as this runs
+    elif type(stream) is TextIOWrapper:  # not what a test has put there
+        encoding, errors, by_line = stream.encoding, stream.errors, stream.line_buffering
+        sys.stdout = _Output(stream.detach(), encoding, errors, line_buffering=by_line)
+
+
+def give_output_up(error: OutputError) -> int:
+    """Return the exit code after this error, and say why; a reader that has seen enough is none."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # what is left is written at the end
+    if isinstance(error.reason, BrokenPipeError):
+        return READER_GONE
+    sys.stderr.write(f"sparkmirror: the output can't be written: {error.reason.strerror}\n")
+    return NOT_FINE
 
 
 def escape_unencodable(*streams: TextIO) -> None:

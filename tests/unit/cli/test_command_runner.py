@@ -1,8 +1,11 @@
 import argparse
+import os
+import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import pytest
 
@@ -189,8 +192,48 @@ def test_missing_java_is_one_line_and_exit_code_2(
     assert captured.err.count("\n") == 1
 
 
-def test_a_reader_that_has_seen_enough_gets_no_error() -> None:
-    program = "import sys; from sparkmirror.cli.main import main; sys.exit(main(['completion', 'bash']))"
-    command = f'{sys.executable} -c "{program}" | head -1 > /dev/null'
-    ended = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
-    assert ended.stderr == ""
+PROGRAM: Final = "import sys; from sparkmirror.cli.main import main; sys.exit(main(sys.argv[1:]))"
+PLAIN: Final = str(Path(__file__).parent / "given_files" / "plain.properties")
+WRITERS: Final = [
+    ["--version"],
+    ["-h"],
+    ["help", "run"],
+    ["lag", "-h"],
+    ["completion", "bash"],
+    ["convert", PLAIN, "--to", "json"],
+    ["submit-file"],
+]
+
+
+def ended(words: Sequence[str], output: int) -> tuple[int, str]:
+    """Run a command whose output goes to that file descriptor: exit code, and what was said."""
+    command = [sys.executable, "-c", PROGRAM, *words]
+    done = subprocess.run(command, stdout=output, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(output)
+    return done.returncode, done.stderr
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=lambda words: words[0])
+def test_output_that_cannot_be_written_is_an_error(words: list[str]) -> None:
+    code, said = ended(words, os.open("/dev/full", os.O_WRONLY))
+    assert code == 1
+    assert said.endswith("sparkmirror: the output can't be written: No space left on device\n")
+    assert "Traceback" not in said
+    assert said.count("can't be written") == 1
+
+
+@pytest.mark.parametrize("words", WRITERS, ids=lambda words: words[0])
+def test_a_reader_that_has_seen_enough_is_no_error(words: list[str]) -> None:
+    """The exit code is that of programs that SIGPIPE ends."""
+    reading, writing = os.pipe()
+    os.close(reading)
+    code, said = ended(words, writing)
+    assert code == 141
+    assert "written" not in said
+    assert "Traceback" not in said
+
+
+def test_without_standard_output_a_command_runs_all_the_same() -> None:
+    command = shlex.join([sys.executable, "-c", PROGRAM, "--version"])
+    done = subprocess.run(["bash", "-c", f"{command} >&-"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

@@ -64,12 +64,11 @@ class AtClaim:
     """Calls once when a task claims an epoch: it knows the topics then, and has read no position."""
 
     def __init__(self, call: Callable[[], None]) -> None:
-        self._call: Callable[[], None] | None = call
+        self._calls = [call]
 
     def fate(self, api_key: int, /) -> Fate:
-        if api_key == InitProducerIdRequest.API_KEY and self._call is not None:
-            self._call, call = None, self._call
-            call()
+        if api_key == InitProducerIdRequest.API_KEY and self._calls:
+            self._calls.pop()()
         return Fate.WELL
 
 
