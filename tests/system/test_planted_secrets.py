@@ -33,7 +33,6 @@ from tests.support.waiting import await_value
 from tests.system.connect_node import SOURCE, ConnectNode, connector_config, group_properties, started
 
 COPIED_WITHIN_S: Final = 180.0
-SHOW_CONFIGS: Final = ("/planted", "/refused", "/tokens", "/config", "/tasks")
 STREAM_BYTES: Final = 500
 """Of a page that follows: it has no end."""
 SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"

@@ -41,9 +41,6 @@ class Clusters:
     late: LocalCluster
     mirror: Mirror
 
-    def first_line(self, pattern: str) -> str:
-        return self.mirror.await_log(pattern)
-
     def await_copies(self, count: int) -> None:
         """Wait for all records in both directions, once and in order."""
         for cluster, topic in ((self.late, f"near.{OUT}"), (self.near, f"late.{BACK}")):

@@ -82,11 +82,6 @@ def read_varint(data: bytes | memoryview, at: int, bytes_max: int = VARINT_BYTES
     raise CorruptBatchError(f"varint of more than {bytes_max} bytes")
 
 
-def read_varlong(data: bytes | memoryview, at: int) -> tuple[int, int]:
-    """Read a varint of 64 bits, as `read_varint` does."""
-    return read_varint(data, at, VARLONG_BYTES)
-
-
 def write_varint(value: int, out: bytearray) -> None:
     zigzag = (value << 1) ^ (value >> 63)
     while zigzag > 0x7F:

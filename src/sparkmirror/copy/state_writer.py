@@ -5,7 +5,6 @@ transactions `transaction_cycle` writes positions, and offset syncs wait until t
 """
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -19,17 +18,14 @@ from sparkmirror.copy.copy_plan import OffsetSyncPlan, TaskPlan
 from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import Mark, PartitionCopy
 from sparkmirror.copy.partition_events import FetchFailed
-from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import AuthorizationError, KafkaError, SparkmirrorError
+from sparkmirror.copy.state_recorder import StateRecorder
+from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.domain.troubles import Lasting
 from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
 from sparkmirror.offsets.wire_records import OffsetSync
-from sparkmirror.periodic.denials import DENIED_AGAIN
 from sparkmirror.storage.offset_sync_topic import RunSync
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress, TaskLoad, TaskProgress
@@ -42,8 +38,6 @@ _LOAD_INTERVAL_S = 10.0
 """The interval while nothing is copied; else a task's load is written with its partitions' progress."""
 
 _SYNCS_TIMEOUT_S = 5.0
-_DISPENSABLE = Backoff(1.0, 30.0)
-"""The pauses between writes to topics that may be missing: positions and reports must not wait for them."""
 
 _SYNCS_KEPT = 4
 """The number of a partition's newest syncs that are kept while they can't be written."""
@@ -71,63 +65,14 @@ def report_failure(plan: TaskPlan, error: str) -> None:
         writer.write(plan.state.progress_topic, [_progress_of(copy, plan, 0).to_record() for copy in copies])
 
 
-class _Recorder:
-    """Writes one kind of record; consecutive failures are logged once."""
-
-    def __init__(
-        self, what: str, connection: ConnectionSettings, topic: str, timeout_s: float | None = None
-    ) -> None:
-        """A write ends within `timeout_s`, and is tried less and less often; None for what can't wait."""
-        self._what = what
-        self._writer = TopicWriter(connection)
-        self._clock = network_of(connection).time
-        self._topic = topic
-        self._timeout_s = timeout_s
-        self._failing: Lasting | None = None
-        self._paused_until = -inf
-        self._error: SparkmirrorError | None = None
-
-    @property
-    def lasting(self) -> Mapping[str, str]:
-        """Why its topic can't be written to, if that does not pass by itself."""
-        error, failing = self._error, self._failing
-        if error is None or failing is None or not failing.is_trouble(error, self._clock()):
-            return {}
-        return {self._topic: str(error)}
-
-    def write(self, records: Iterable[LogRecord]) -> bool:
-        if self._clock() < self._paused_until:
-            return False
-        try:
-            self._writer.write(self._topic, records, timeout_s=self._timeout_s)
-        except SparkmirrorError as error:
-            now = self._clock()
-            if self._failing is None:
-                self._failing = Lasting.since(now)
-                _log.warning("%s can't be written: %s; retrying", self._what, error)
-            self._error = error
-            self._failing.failures += 1
-            if self._timeout_s is not None:
-                pause = DENIED_AGAIN if isinstance(error, AuthorizationError) else _DISPENSABLE
-                self._paused_until = now + pause.delay_s(self._failing.failures, random.random())
-            return False
-        if self._failing is not None:
-            _log.info("%s are written again", self._what)
-        self._failing, self._error = None, None
-        return True
-
-    def close(self) -> None:
-        self._writer.close()
-
-
 class StateWriter:
     """`note_sync` and `collect` belong to the copy loop's thread; what `collect` returns runs elsewhere."""
 
     def __init__(self, plan: TaskPlan) -> None:
         self._plan = plan
         state = plan.state
-        self._positions = _Recorder("positions", state.connection, state.positions_topic)
-        self._progress = _Recorder("progress records", state.connection, state.progress_topic)
+        self._positions = StateRecorder("positions", state.connection, state.positions_topic)
+        self._progress = StateRecorder("progress records", state.connection, state.progress_topic)
         self._syncs = _sync_recorder(plan.offset_syncs)
         self._uncommitted_runs: dict[TopicPartition, list[Run]] = {}
         self._sync_queue = OffsetSyncQueue(plan.offset_syncs.lag_max if plan.offset_syncs else 0)
@@ -401,5 +346,7 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> Partitio
     )
 
 
-def _sync_recorder(plan: OffsetSyncPlan | None) -> _Recorder | None:
-    return None if plan is None else _Recorder("offset syncs", plan.connection, plan.topic, _SYNCS_TIMEOUT_S)
+def _sync_recorder(plan: OffsetSyncPlan | None) -> StateRecorder | None:
+    return (
+        None if plan is None else StateRecorder("offset syncs", plan.connection, plan.topic, _SYNCS_TIMEOUT_S)
+    )

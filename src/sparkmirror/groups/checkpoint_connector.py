@@ -4,18 +4,18 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Final
 
 from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConsumerSettings
-from sparkmirror.domain.errors import KafkaError, SparkmirrorError
+from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import GroupId, TopicPartition
 from sparkmirror.domain.lag_groups import shows_lag
-from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.domain.troubles import TroubleWord
 from sparkmirror.groups.group_explanation import LATER_GROUPS
 from sparkmirror.groups.group_looks import GroupLooks
 from sparkmirror.groups.group_lookups import GroupLookups
+from sparkmirror.groups.group_problems import GroupProblems
 from sparkmirror.groups.offset_resolver import OffsetResolver
 from sparkmirror.groups.offset_writes import OffsetWrites
 from sparkmirror.groups.reverse_syncs import ReverseSyncs
@@ -50,13 +50,6 @@ _FIRST_EMISSION_S = 5.0
 """The first syncs are written by then, and a new mirror should not wait for a whole interval."""
 _READ_TIMEOUT_S = 60.0
 _NEVER_S = float("inf")
-_REMEDIES: Final = {
-    TroubleWord.BLOCKED: "correct the plug-in",
-    TroubleWord.NOT_READ: "or leave the group out (groups.exclude)",
-    TroubleWord.NOT_COMMITTED: "or leave the group out (groups.exclude)",
-}
-_LOGGED_MAX = 20
-"""Groups that one run of a job names in the log."""
 _FIRST_GROUPS_RETRY_S = 5.0
 
 
@@ -92,17 +85,15 @@ class CheckpointConnector:
         self._topics = OwnTopics(
             [own], connector.target_admin, connector.admin_plugins, self._log, self.troubles
         )
+        self._problems = GroupProblems(self._log, self.troubles)
         self._target_logs = TargetLogs(connector.target_admin)
         self._knows_own_checkpoints = True
         self._are_groups_known = False
         self._source: Groups | None = None
         self._target: Groups | None = None
         self._groups: list[GroupId] = []
-        self._remarks: dict[GroupId, str] = {}
-        self._erring: dict[TroubleWord, frozenset[GroupId]] = {}
         self._writing = OffsetWrites(self._log, self._flow.target)
         self._reverse_trouble = ""
-        self._logged = 0
         self.written_topics: frozenset[str] = frozenset()
         self.meter = CheckpointMeter()
         """The numbers for `/metrics`."""
@@ -192,29 +183,29 @@ class CheckpointConnector:
         unlisted = [group for group in self._groups if group not in listed]
         unreadable: dict[GroupId, KafkaError] = {}
         for group, error in self._source.hidden(named_groups(settings) - listed.keys()).items():
-            self._log_problem(group, error)
+            self._problems.log(group, error)
             unreadable[group] = error
         committed = self._source.committed([*consumers, *unlisted])
         groups = []
         for group in sorted(committed):
             offsets = committed[group]
             if isinstance(offsets, KafkaError):
-                self._log_problem(group, offsets)
+                self._problems.log(group, offsets)
                 unreadable[group] = offsets
                 groups.append(group)
             elif shows_lag([metadata for _, metadata in offsets.values()]):
-                self._log_problem(group, "shows a mirror's lag (lag.group.id): left alone", logging.INFO)
+                self._problems.log(group, "shows a mirror's lag (lag.group.id): left alone", logging.INFO)
             elif any(is_followed(settings, topic) for topic, _ in offsets):
                 groups.append(group)
         if groups != self._groups or not self._are_groups_known:
             self._log.info("writes checkpoints of %d of %d consumer groups", len(groups), len(listed))
         for group in sorted(set(wanted) - set(consumers)):
-            self._log_problem(group, f"is a {listed[group].word} group: left alone", logging.INFO)
-        self._tell(TroubleWord.NOT_READ, unreadable)
-        self._tell(TroubleWord.BLOCKED, failed)
+            self._problems.log(group, f"is a {listed[group].word} group: left alone", logging.INFO)
+        self._problems.tell(TroubleWord.NOT_READ, unreadable)
+        self._problems.tell(TroubleWord.BLOCKED, failed)
         self._groups, self._are_groups_known = groups, True
         self._lookups.keep_only(groups)
-        self._log_rest()
+        self._problems.log_rest()
 
     def _emit(self) -> None:
         """Emit checkpoints from syncs first, then those that need records of the logs."""
@@ -227,7 +218,7 @@ class CheckpointConnector:
             offsets_of = {}
             for group, offsets in part.items():
                 if isinstance(offsets, KafkaError):
-                    self._log_problem(group, offsets)
+                    self._problems.log(group, offsets)
                     errors[group] = offsets
                 else:
                     offsets_of[group] = offsets
@@ -241,7 +232,7 @@ class CheckpointConnector:
             self._emit_news({group: found[group] for group in improved})
         self._measure(found)
         self.looks.note_translation(found, self._histories(), self._book, time.monotonic(), errors)
-        self._log_rest()
+        self._problems.log_rest()
 
     def _measure(self, found: Mapping[GroupId, Offsets]) -> None:
         now, settings, histories = time.time(), self._settings, self._histories()
@@ -312,7 +303,7 @@ class CheckpointConnector:
         for group in self._groups:
             if group in listed and not listed[group].commits_offsets:
                 there = f"is a {listed[group].word} group on {self._flow.target}: left alone there"
-                self._log_problem(group, there, logging.INFO)
+                self._problems.log(group, there, logging.INFO)
         histories = counterparts(self._settings, self._histories())
         idle = [
             group
@@ -324,7 +315,7 @@ class CheckpointConnector:
         for part in self._target.committed_parts(idle):
             for group, committed in part.items():
                 if isinstance(committed, KafkaError):
-                    self._log_problem(group, committed)
+                    self._problems.log(group, committed)
                     errors[group] = committed
                     continue
                 there_now = {partition: offset for partition, (offset, _) in committed.items()}
@@ -344,47 +335,17 @@ class CheckpointConnector:
                     if refused is None or partition not in refused.partitions
                 }
                 if refused is not None:
-                    self._log_problem(group, refused.text)
+                    self._problems.log(group, refused.text)
                     if refused.error is not None:
                         errors[group] = refused.error
                 elif ahead:
-                    self._remarks.pop(group, None)
+                    self._problems.forget(group)
                 on_target[group] = there_now
         active = frozenset(group for group in self._groups if group in listed and listed[group].is_active)
         self.looks.note_target(on_target, active, time.monotonic(), errors)
-        self._tell(TroubleWord.NOT_COMMITTED, errors)
+        self._problems.tell(TroubleWord.NOT_COMMITTED, errors)
         self.meter.refused(len(errors))
-        self._log_rest()
-
-    def _tell(self, word: TroubleWord, errors: Mapping[GroupId, SparkmirrorError]) -> None:
-        """Tell errors that last: one that may pass is a trouble when it occurs twice in a row."""
-        before, self._erring[word] = self._erring.get(word, frozenset()), frozenset(errors)
-        self.troubles.tell(
-            word,
-            [
-                Trouble(Cause.of_error(word, Subject.GROUP, group, error, _REMEDIES[word]), group)
-                for group, error in errors.items()
-                if not error.retriable or group in before
-            ],
-            is_logged=True,
-        )
-
-    def _log_problem(
-        self, group: GroupId, what: SparkmirrorError | str, level: int = logging.WARNING
-    ) -> None:
-        """Log a group's problem once while it stays the same; `_log_rest` counts the unlogged ones."""
-        if self._remarks.get(group) == str(what):
-            return
-        self._remarks[group] = str(what)
-        self._logged += 1
-        if self._logged <= _LOGGED_MAX:
-            self._log.log(level, "group %s: %s", group, what)
-
-    def _log_rest(self) -> None:
-        """A broker that is down affects thousands of groups at once."""
-        if self._logged > _LOGGED_MAX:
-            self._log.warning("and %d more groups; `groups explain` shows why", self._logged - _LOGGED_MAX)
-        self._logged = 0
+        self._problems.log_rest()
 
 
 def _listed_on(side: Groups, unlisted: LogOnce) -> Mapping[GroupId, ListedGroup]:

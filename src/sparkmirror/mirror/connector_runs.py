@@ -42,7 +42,6 @@ from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.progress_reader import ProgressReader
 
 _TASK_INDEX: Final = "task.index"
-_NO_FAILURES: Mapping[int, str] = {}
 
 
 class ConnectorRun(Protocol):
@@ -247,11 +246,31 @@ def _tell_failures(threads: Iterable[PeriodicThread], events: EventLog) -> None:
         thread.tell_failures(partial(events.troubles.tell_failures, thread.name))
 
 
-class CheckpointRun:
-    """A running MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` is."""
+class _DriverRun:
+    """The parts that connectors without copy tasks have in common."""
 
     slots = 0
     verifying = None
+    _events: EventLog
+
+    def failures(self) -> Mapping[int, str]:
+        return {}
+
+    def troubles(self) -> Sequence[Trouble]:
+        return self._events.troubles.now
+
+    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
+        self._events.troubles.tell(finder, found)
+
+    def note(self, text: str) -> None:
+        pass
+
+    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
+        pass
+
+
+class CheckpointRun(_DriverRun):
+    """A running MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` is."""
 
     def __init__(
         self, on: FlowWorker, connector: ConfiguredCheckpoint, require: Callable[[], None] = lambda: None
@@ -267,23 +286,8 @@ class CheckpointRun:
         groups = self._checkpoints.groups
         return None if groups is None else [{"task.assigned.groups": ",".join(groups), _TASK_INDEX: "0"}]
 
-    def failures(self) -> Mapping[int, str]:
-        return _NO_FAILURES
-
-    def troubles(self) -> Sequence[Trouble]:
-        return self._events.troubles.now
-
-    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
-        self._events.troubles.tell(finder, found)
-
     def topics(self) -> Collection[str]:
         return self._checkpoints.written_topics
-
-    def note(self, text: str) -> None:
-        pass
-
-    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
-        pass
 
     def reading(self) -> CheckpointReading:
         reading = self._checkpoints.meter.reading(self._of, self._checkpoints.groups, time.time())
@@ -296,11 +300,8 @@ class CheckpointRun:
         return self._checkpoints.looks.look(of, time.monotonic())
 
 
-class HeartbeatRun:
+class HeartbeatRun(_DriverRun):
     """A running MirrorHeartbeatConnector."""
-
-    slots = 0
-    verifying = None
 
     def __init__(
         self, on: FlowWorker, connector: ConfiguredHeartbeat, require: Callable[[], None] = lambda: None
@@ -317,23 +318,8 @@ class HeartbeatRun:
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return [{}] if self._emits else []
 
-    def failures(self) -> Mapping[int, str]:
-        return _NO_FAILURES
-
-    def troubles(self) -> Sequence[Trouble]:
-        return self._events.troubles.now
-
-    def tell(self, finder: str, found: Sequence[Trouble]) -> None:
-        self._events.troubles.tell(finder, found)
-
     def topics(self) -> Collection[str]:
         return self._heartbeats.written_topics
-
-    def note(self, text: str) -> None:
-        pass
-
-    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
-        pass
 
     def reading(self) -> HeartbeatReading:
         beats = self._heartbeats
@@ -353,18 +339,13 @@ class HeartbeatRun:
         )
 
 
-class IdleRun:
+class IdleRun(_DriverRun):
     """A running connector that does nothing, for example with `enabled=false`."""
 
     threads: Sequence[PeriodicThread] = ()
-    slots = 0
-    verifying = None
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
         return []
-
-    def failures(self) -> Mapping[int, str]:
-        return _NO_FAILURES
 
     def troubles(self) -> Sequence[Trouble]:
         return ()
@@ -374,12 +355,6 @@ class IdleRun:
 
     def topics(self) -> Collection[str]:
         return ()
-
-    def note(self, text: str) -> None:
-        pass
-
-    def configured(self, settings: Mapping[str, str], leader: str | None = None) -> None:
-        pass
 
     def reading(self) -> None:
         return None

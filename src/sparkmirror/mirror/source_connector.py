@@ -28,7 +28,7 @@ from sparkmirror.mirror.reassignment import (
 from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.mirror.slot_changes import SlotChanges
 from sparkmirror.mirror.source_topics import SourceTopics
-from sparkmirror.periodic.denials import Denials
+from sparkmirror.mirror.target_syncs import FIRST_SYNC_AFTER_S, SYNC_CONFIGS, sync_jobs
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import Job, PeriodicThread
 from sparkmirror.plan.flow_planning import obstacles
@@ -36,10 +36,7 @@ from sparkmirror.plan.without_position import started_over, starts_over
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.topic_selection import BlockKind
-from sparkmirror.setup.accounts import AccountSync
-from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.append_time import AppendTimeTopics
-from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
 from sparkmirror.setup.recreated_copies import RecreatedCopies
@@ -63,11 +60,9 @@ _RETRIABLE_RETRY_S = 5.0
 """After a retriable error, such as an unreachable broker: data should flow again soon."""
 _PROBLEM_RETRY_S = 30.0
 _SPARK_CHECK_INTERVAL_S = 2.0
-_FIRST_SYNC_AFTER_S = 10.0
 _NEVER_S = float("inf")
 
 _REFRESH = "refresh topics"
-_SYNC_CONFIGS = "sync topic configs"
 _REPORT_OBSTACLES = "report obstacles"
 _REPORT_OBSTACLES_AFTER_S = 1.0
 """Copying has started by then."""
@@ -187,49 +182,8 @@ class SourceConnector:
         )
         if settings.preserved_topics is not None:
             jobs.append(Job("watch promotions", CHECK_INTERVAL_S, self._watch_promotions, CHECK_INTERVAL_S))
-        syncs: list[tuple[str, float | None, Callable[[], None], str]] = [
-            (
-                _SYNC_CONFIGS,
-                settings.sync_topic_configs_interval_s,
-                self._telling(_SYNC_CONFIGS, ConfigSync(settings, admins, self._log)),
-                "sync.topic.configs.enabled",
-            ),
-            (
-                "sync topic ACLs",
-                settings.sync_topic_acls_interval_s,
-                self._telling("sync topic ACLs", AclSync(settings, admins, self._log)),
-                "sync.topic.acls.enabled",
-            ),
-            (
-                "sync accounts",
-                settings.sync_accounts_interval_s,
-                self._telling("sync accounts", AccountSync(settings, admins, self._log)),
-                "sync.quotas and sync.users",
-            ),
-        ]
-        jobs += [
-            Job(name, interval_s, self._unless_denied(name, run, switch), first_after_s=_FIRST_SYNC_AFTER_S)
-            for name, interval_s, run, switch in syncs
-            if interval_s is not None
-        ]
+        jobs += sync_jobs(settings, admins, self._log, self._troubles)
         return jobs
-
-    def _unless_denied(self, name: str, run: Callable[[], None], switch: str) -> Callable[[], None]:
-        off = f"or switch it off: {switch}"
-        tell = self._troubles.of_denials(f"denied: {name}", lambda error: _not_synced(name, error, off))
-        denials = Denials(self._log, name, tell=tell)
-
-        def attempt() -> None:
-            denials.attempt(run)
-
-        return attempt
-
-    def _telling(self, name: str, sync: ConfigSync | AclSync | AccountSync) -> Callable[[], None]:
-        def run() -> None:
-            sync.run()
-            self._troubles.tell(name, sync.troubles)
-
-        return run
 
     def _finish(self) -> None:
         self._shared.note(self._connector, ())
@@ -269,7 +223,7 @@ class SourceConnector:
         made = self._topic_sync.apply(topics.plan)
         self._troubles.tell("topics", self._topic_sync.troubles)
         if self._topic_sync.is_without_configs and self._settings.sync_topic_configs_interval_s is not None:
-            self.thread.hasten(_SYNC_CONFIGS, _FIRST_SYNC_AFTER_S)
+            self.thread.hasten(SYNC_CONFIGS, FIRST_SYNC_AFTER_S)
         if topics is not self._topics or made or self._append_time.is_due:
             target = self._admins.target.await_partitions(made, _VISIBLE_TIMEOUT_S) if made else topics.target
             self._copy = copy_partitions(self._settings, topics.source, target, topics.pairs)
@@ -431,7 +385,3 @@ class SourceConnector:
                 len(self._running),
                 imbalance,
             )
-
-
-def _not_synced(name: str, error: SparkmirrorError, remedy: str = "") -> Trouble:
-    return Trouble(Cause.of_error(TroubleWord.NOT_SYNCED, Subject.ACTION, name, error, remedy), name)

@@ -1,6 +1,7 @@
 """Decoded and re-encoded batches are read by kafka-python with the same records."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,10 +20,10 @@ from sparkmirror.batches.record_batch import (
     rewrite_header,
 )
 from sparkmirror.batches.records import (
+    VARLONG_BYTES,
     halve,
     read_records,
     read_varint,
-    read_varlong,
     rewrite,
     write_batch,
     write_varint,
@@ -31,6 +32,7 @@ from sparkmirror.domain.errors import CorruptBatchError
 from tests.support.batches import NOW_MS, Rec, decode, encode, fetched, patch
 
 ReadVarint = Callable[[bytes | memoryview, int], tuple[int, int]]
+read_varlong = partial(read_varint, bytes_max=VARLONG_BYTES)
 ALL = range(len(CODECS))
 WHOLE_RANGE = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(max_size=10)

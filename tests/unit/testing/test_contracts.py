@@ -1,7 +1,6 @@
 """Each broken plug-in fails exactly the tests of its suite that cover its fault."""
 
 import itertools
-import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -123,11 +122,6 @@ def test_policy_with_wrong_flags_fails() -> None:
         "remote_topic_name_is_parsed_back",
         "original_topic_of_a_local_topic_is_itself",
     }
-
-
-class RandomFilter(DefaultTopicFilter):
-    def should_replicate(self, topic: str) -> bool:
-        return bool(random.getrandbits(1)) if topic == "orders.v1" else super().should_replicate(topic)
 
 
 class FirstCallFilter(DefaultTopicFilter):

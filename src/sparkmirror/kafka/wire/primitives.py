@@ -4,7 +4,6 @@ import struct
 
 INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
-INT64 = struct.Struct(">q")
 NO_TAGS = b"\x00"
 TOPIC_ID_BYTES = 16
 NO_TOPIC_ID = b""
