@@ -6,11 +6,12 @@ record in the migrations topic (`storage/remakes.py`). The copying is the flow's
 
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 
+from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.domain.client_settings import ConsumerSettings
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.preserving import REFUSED
@@ -19,10 +20,10 @@ from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, log_sizes
+from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.groups.consumer_groups import Committed
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_ID
 from sparkmirror.migrate.migrations_log import MigrationsLog
-from sparkmirror.migrate.promote.foreign_records import ForeignRecords
 from sparkmirror.migrate.promote.groups_back import BothSides, GroupsBack
 from sparkmirror.migrate.promote.parted_logs import LogSpan
 from sparkmirror.migrate.promote.promotion import Refused, Wanted
@@ -58,6 +59,28 @@ class _Ends:
     target: tuple[Mapping[TopicPartition, int | None], Mapping[TopicPartition, int | None]]
 
 
+@dataclass(slots=True)
+class _ForeignRecords:
+    """Counts the records that others have written to the target; later calls read what was added since."""
+
+    target: ConnectionSettings
+    _read_to: dict[TopicPartition, int] = field(default_factory=dict)
+    _found: dict[TopicPartition, int] = field(default_factory=dict)
+
+    def count(self, log: LogSpan, own: Collection[int]) -> int:
+        """Count them, blocking. Raises KafkaError."""
+        at, (_, start, end) = log.partition, log
+        begin = max(start, self._read_to.get(at, 0))
+        if begin < end:
+            with closing(SpanReader(ConsumerSettings(self.target))) as reader:
+                for batch in reader.read(at, begin, end):
+                    header = batch.header
+                    if header.producer_id not in own and not header.attributes & CONTROL:
+                        self._found[at] = self._found.get(at, 0) + header.record_count
+            self._read_to[at] = end
+        return self._found.get(at, 0)
+
+
 class TopicRemaking:
     """Recreates selected topics of one flow. Not thread-safe. Every method blocks and raises KafkaError."""
 
@@ -68,7 +91,7 @@ class TopicRemaking:
         self._owner = access.owner
         self._offsets = FlowOffsets(access)
         self._groups = GroupsBack(access)
-        self._foreign = ForeignRecords(access.target_admin)
+        self._foreign = _ForeignRecords(access.target_admin)
         self._own_ids = WriterDirectory(access.target_admin, access.source_admin)
         self._log = MigrationsLog.of(access)
         self._remade: set[str] = set()
