@@ -18,6 +18,7 @@ _BELOW: Final = 6
 """The indentation, behind that of the left column, of a right column that needs its own line."""
 _QUOTED: Final = re.compile(r"'[^']*'|\"[^\"]*\"")
 _COMMENT: Final = "# "
+_COMMAND: Final = re.compile(r"(?:[^|&]+(?:\||&&) )?sparkmirror ")
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):
@@ -64,7 +65,7 @@ def _block(lines: list[str], width: int) -> Iterator[str]:
             continue
         if len(indent + left) <= width:
             yield indent + left
-        elif left.startswith("sparkmirror "):
+        elif _COMMAND.match(left):
             yield from _continued(left, width, indent, below)
         else:
             yield from _wrapped(left, width, indent, below)

@@ -6,6 +6,7 @@ import io
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Final
 
@@ -78,6 +79,16 @@ def test_the_examples_of_every_help_can_be_pasted(columns: str, monkeypatch: pyt
     assert {words[0] for words in found} >= WITH_EXAMPLES
     assert [words for words in found if _PLACEHOLDERS.search(" ".join(words))] == []
     assert refused(found) == []
+
+
+def test_a_command_of_a_help_that_goes_on_ends_in_a_backslash(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    for parser in every_parser(PARSER):
+        lines = parser.format_help().splitlines()
+        for line, following in pairwise(lines):
+            goes_on = following.startswith(" " * 6) and not following.lstrip().startswith("#")
+            if goes_on and line.startswith("  ") and _LINE.match(line):
+                assert line.endswith("\\"), (parser.prog, line)
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

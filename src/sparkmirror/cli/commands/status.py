@@ -31,12 +31,15 @@ states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   action required  it does not run, or partitions fail until an operator acts; the error says what to do
   stalled          there is lag and no error, and no progress for a minute (of Java's mirror: three)
   unknown          the lag of a partition can't be told, and why
+  starting         its copy job has just begun, or waits for what is named
   retrying         partitions fail, and may recover by themselves
   throttled        there is lag, and a quota of a cluster lets no more through
   falling behind   the lag grows
   catching up      the lag shrinks
-  paused           its connector is paused or stopped
+  stopped          it was stopped in order
+  paused           its connector is paused
   caught up        everything that is older than 5 s is on the target
+  standby          another process copies, or the opposite flow does
   promoted         applications write the topics on the target
 `falling behind` of a FILE, and `stalled` of Java's mirror, need --watch, which looks more than once.
 

@@ -12,6 +12,7 @@ from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, HeartbeatLook
 from sparkmirror.status.flow_look import NEVER_RUN
 from sparkmirror.storage.progress import Driver, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
+from sparkmirror.view.words import Word
 from tests.support.mirror_looks import A_TO_B, answers, group_partition, groups, look, source
 
 FAILED = {"state": PartitionState.FAILED, "error": "no right to WRITE", "lag": 2000}
@@ -24,6 +25,14 @@ LOOKS: list[ConnectorLook] = [
 
 
 THROTTLED_ADVICE = "a client quota lets no more through: raise it for the mirror's user or client id, or wait"
+
+
+def test_the_help_has_every_word_the_worst_first(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["status", "-h"])
+    lines = capsys.readouterr().out.splitlines()
+    said = [word for line in lines for word in Word if line.startswith(f"  {word}  ")]
+    assert said == list(Word)
 
 
 def heartbeat(age_s: float) -> HeartbeatLook:

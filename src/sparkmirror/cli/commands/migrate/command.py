@@ -26,8 +26,8 @@ An interrupted run can be repeated: it finds what is done already, and continues
 """
 
 _CONSUMERS_HELP = f"""\
-Moves consumer groups to the target of a flow, so that they continue there exactly where they are. Shows the
-plan; --execute carries it out:
+Moves consumer groups to the target of a flow, so that they continue there exactly where they are.
+Shows the plan; --execute carries it out:
   check    what the group has committed on the source, and its lag there
   wait     until its consumers on the source are stopped
   mirror   until the mirror has copied all that the group has read, and written offset syncs for it
@@ -45,8 +45,8 @@ examples:
 {_ENDING}"""
 
 _PRODUCERS_HELP = f"""\
-Tells when the producers of some topics can continue on the target of a flow. Shows the plan; --execute waits
-for it:
+Tells when the producers of some topics can continue on the target of a flow.
+Shows the plan; --execute waits for it:
   check      which partitions these are, and how many of their records are not mirrored yet
   stop       until nothing is written to them on the source any more: stop the producers
   drain      until all records are on the target

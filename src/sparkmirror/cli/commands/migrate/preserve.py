@@ -15,8 +15,8 @@ from sparkmirror.status.flow_access import FlowAccess
 
 _HELP = """\
 Gives topics that a flow mirrors already the offsets of their source (offsets.preserve). Kafka can't rename
-a topic, nor move a log: the topic is deleted on the target and copied again. Shows the plan; --execute
-carries it out:
+a topic, nor move a log: the topic is deleted on the target and copied again.
+Shows the plan; --execute carries it out:
   check   which partitions have other offsets, what is copied again, and what would be lost
   stop    until no group that has read the topic on the target has members there
   switch  remember where the groups are, as offsets of the source; delete the topic, recreate it with the
