@@ -72,14 +72,8 @@ class FlowOffsets:
         return self._stored.newest_ms
 
     def mirrored_to(self, partition: TopicPartition) -> int | None:
-        """The next source offset to be copied; None before the mirror has begun with the partition.
-
-        By its position or, where none is found (Java's on a Connect cluster), by its newest offset sync.
-        """
-        position, known_to = self._stored.of.get(partition), self._known_to(partition)
-        known = [] if position is None else [position.offset + 1]
-        known += [] if known_to is None else [known_to]
-        return max(known, default=None)
+        """The next source offset to be copied; None before the mirror has begun with the partition."""
+        return next_offset(self._stored.of.get(partition), self._known_to(partition))
 
     def position(self, partition: TopicPartition) -> Position | None:
         return self._stored.of.get(partition)
@@ -166,6 +160,19 @@ class FlowOffsets:
     @staticmethod
     def _is_known(known_to: int | None, offset: int, is_searched: bool) -> bool:
         return known_to is not None and (offset <= known_to or is_searched)
+
+
+def next_offset(position: Position | None, known_to: int | None) -> int | None:
+    """The next source offset to be copied, by the position, and the offset after the newest offset sync.
+
+    Positions of this mirror are never behind its syncs, and those of Java's are for up to a minute. A sync
+    that is further may be about a topic that was created again since.
+    """
+    if position is None:  # Java's on a Connect cluster, perhaps
+        return known_to
+    if position.is_own or known_to is None:
+        return position.offset + 1
+    return max(position.offset + 1, known_to)
 
 
 def existing_offsets(

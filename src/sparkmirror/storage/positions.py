@@ -91,6 +91,11 @@ class Position(NamedTuple):
     run: Run | None = None
     is_translated: bool = False
 
+    @property
+    def is_own(self) -> bool:
+        """Whether this mirror has stored it, and not Java's."""
+        return self.producer is not None or self.logs != UNKNOWN_LOGS
+
 
 def position_key(connector: ConnectorName, source: Alias, partition: TopicPartition) -> bytes:
     return source_position_key(SourcePartition(connector, source, *partition))
