@@ -108,13 +108,11 @@ class ConnectRest:
         access: Access,
         *,
         http: Http | None = None,
-        retry_timeout_s: float = _RETRY_TIMEOUT_S,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.url = access.url.rstrip("/")
         self._headers = {"Accept": _JSON, **_authorization(access)}
-        self._retry_timeout_s = retry_timeout_s
         self.clock = clock
         self.sleep = sleep
         self._http = http or _pool(access)
@@ -127,13 +125,13 @@ class ConnectRest:
 
     def expanded(self) -> dict[str, Expanded]:
         """Status and info of all connectors with a status; a new one has none for a moment."""
-        found = self._dict("GET", "/connectors?expand=status&expand=info")
+        found = self._dict("/connectors?expand=status&expand=info")
         for each in found.values():
             self._status(self._shaped(each, dict).get("status"))
         return cast("dict[str, Expanded]", found)
 
     def config(self, name: str) -> dict[str, str]:
-        return self._dict("GET", f"{_connector(name)}/config")
+        return self._dict(f"{_connector(name)}/config")
 
     def status(self, name: str) -> ConnectorStateInfo:
         return self._status(self._send("GET", f"{_connector(name)}/status").content)
@@ -160,20 +158,20 @@ class ConnectRest:
 
     def plan(self, name: str) -> dict[str, Any]:
         """The plan of a MirrorSourceConnector; only sparkmirror's workers have this endpoint."""
-        return self._dict("GET", f"{_connector(name)}/plan")
+        return self._dict(f"{_connector(name)}/plan")
 
     def mirror(self, parameters: Mapping[str, str]) -> dict[str, Any]:
         """Read what a mirror does now.
 
         Only sparkmirror has this endpoint, also where it serves no Connect.
         """
-        return self._dict("GET", f"/mirror?{urlencode(parameters)}")
+        return self._dict(f"/mirror?{urlencode(parameters)}")
 
     def _list(self, path: str) -> list[Any]:
         return self._shaped(self._send("GET", path).content, list)
 
-    def _dict(self, method: str, path: str, body: object = None) -> dict[str, Any]:
-        return self._shaped(self._send(method, path, body).content, dict)
+    def _dict(self, path: str) -> dict[str, Any]:
+        return self._shaped(self._send("GET", path).content, dict)
 
     def _status(self, found: object) -> ConnectorStateInfo:
         status = self._shaped(found, dict)
@@ -191,7 +189,7 @@ class ConnectRest:
         return ConnectUnreachableError(f"{self.url} answers with {what}: is it a Connect REST API?")
 
     def _send(self, method: str, path: str, body: object = None) -> _Response:
-        deadline = self.clock() + self._retry_timeout_s
+        deadline = self.clock() + _RETRY_TIMEOUT_S
         failures = 0
         while True:
             try:

@@ -32,16 +32,13 @@ class LagGroup:
         flow: Flow,
         connector: ConfiguredSource,
         reports: Callable[[], Collection[PartitionProgress]],
-        *,
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`reports` returns the newest of each partition; it is called by `thread`."""
         self._group = GroupId(connector.settings.lag_group_id)
         self._reports = reports
-        self._clock = clock
         self._groups = Groups(connector.source_admin)
         self._committed: dict[TopicPartition, Committed] = {}
-        self._all_since = clock()
+        self._all_since = time.monotonic()
         log = flow_log(__name__, flow, connector.name)
         self.thread = PeriodicThread("lag group", log, self._jobs, self._groups.close)
 
@@ -50,7 +47,7 @@ class LagGroup:
 
     def commit(self) -> None:
         """Called by `thread`. Raises KafkaError, one that names the missing right among others."""
-        now = self._clock()
+        now = time.monotonic()
         if now - self._all_since > _REPEATED_EVERY_S:
             self._committed, self._all_since = {}, now
         positions = {

@@ -1,7 +1,7 @@
 """Finds topics of the target with LogAppendTime, since batches that are copied to them must be marked."""
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -19,18 +19,17 @@ _KNOWN_FOR_S: Final = 600.0
 class AppendTimeTopics:
     """Asks about each topic once, and about all of them again after a while. One owner."""
 
-    def __init__(self, target: Admin, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, target: Admin) -> None:
         self._target = target
-        self._now = now
         self._stamps: dict[tuple[str, bytes], bool] = {}
-        self._asked_at = now()
+        self._asked_at = time.monotonic()
         self.unreadable: Sequence[Trouble] = ()
         """The topics that are not mirrored until something is known of them."""
 
     @property
     def is_due(self) -> bool:
         """Whether what is known is old."""
-        return self._now() - self._asked_at >= _KNOWN_FOR_S
+        return time.monotonic() - self._asked_at >= _KNOWN_FOR_S
 
     def noted(self, partitions: Sequence[CopyPartition]) -> tuple[CopyPartition, ...]:
         """The same partitions, as their target topics are; without those of which that can't be told.
@@ -49,7 +48,7 @@ class AppendTimeTopics:
         described, untold = self._target.known_topic_configs(new, [_TIMESTAMP_TYPE])
         self.unreadable = _unreadable(partitions, untold)
         if not self._stamps:
-            self._asked_at = self._now()
+            self._asked_at = time.monotonic()
         found = {
             wanted[topic]: any(
                 entry.name == _TIMESTAMP_TYPE and entry.value == _APPEND_TIME for entry in entries

@@ -34,9 +34,7 @@ class GroupWatch:
         self._source = Groups(connector.source_admin)
         self._target = Groups(connector.target_admin)
         self._histories = FlowHistories(connector)
-        self._checkpoints = CheckpointsReader(
-            connector.checkpoints_consumer, settings.checkpoints_topic, may_be_missing=True
-        )
+        self._checkpoints = CheckpointsReader(connector.checkpoints_consumer, settings.checkpoints_topic)
         self._looks = GroupLooks(settings)
         self._known: Collection[GroupId] = ()
         self._error: str | None = None

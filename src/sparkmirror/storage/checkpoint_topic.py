@@ -22,10 +22,10 @@ def read_checkpoints(
 
 
 class CheckpointsReader:
-    """Reads checkpoints repeatedly. One owner."""
+    """Reads checkpoints repeatedly; the topic may be missing."""
 
-    def __init__(self, settings: ConnectionSettings, topic: str, *, may_be_missing: bool = False) -> None:
-        self._tail = TopicTail(settings, topic, may_be_missing=may_be_missing)
+    def __init__(self, settings: ConnectionSettings, topic: str) -> None:
+        self._tail = TopicTail(settings, topic, may_be_missing=True)
         self._last: dict[bytes, Checkpoint] = {}
 
     def catch_up(self, deadline_s: float) -> Collection[Checkpoint]:

@@ -36,6 +36,7 @@ _DEBUGGING_REPLICA_ID: Final = -2
 _NO_LEADER: Final = LEADER_CHANGED - {UNKNOWN_TOPIC_OR_PARTITION, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID}
 _LEADER_FOUND_S: Final = 3.0
 _LEADER_POLL: Final = Backoff(first_s=0.1, max_s=1.0)
+_STABLE_WITHIN_S: Final = 60.0
 _STABLE_POLL: Final = Backoff(first_s=0.005, max_s=0.2)
 """The markers of a transaction that ends are written within milliseconds."""
 
@@ -167,14 +168,14 @@ def require_offsets(
     return offsets
 
 
-def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float = 60.0) -> None:
+def await_stable(settings: ConnectionSettings, topic: str) -> None:
     """Wait until all records that are in a topic now are committed or aborted (KIP-98).
 
     While a transaction is open, its first record hides those that others have committed behind it. Raises
     KafkaError, RetriableError when it takes too long.
     """
     network = network_of(settings)
-    deadline = network.time() + deadline_s
+    deadline = network.time() + _STABLE_WITHIN_S
     with closing(Cluster(settings)) as cluster:
         metadata, partitions = cluster.learn([topic]), cluster.partitions(topic)
         if not partitions:
@@ -189,7 +190,7 @@ def await_stable(settings: ConnectionSettings, topic: str, *, deadline_s: float 
         if network.time() > deadline:
             unstable = ", ".join(map(str, ends))
             raise RetriableError(
-                f"{unstable} on {settings.cluster}: a transaction has been open for {deadline_s:g} s"
+                f"{unstable} on {settings.cluster}: a transaction has been open for {_STABLE_WITHIN_S:g} s"
             )
         polls += 1
         network.sleep(_STABLE_POLL.delay_s(polls, random.random()))

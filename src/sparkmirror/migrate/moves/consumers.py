@@ -73,7 +73,7 @@ class ConsumerMigration:
         )
         self._offsets = FlowOffsets(access)
         topic = checkpoint.settings.checkpoints_topic
-        self._checkpoints = CheckpointsReader(checkpoint.checkpoints_consumer, topic, may_be_missing=True)
+        self._checkpoints = CheckpointsReader(checkpoint.checkpoints_consumer, topic)
         self._source = Groups(checkpoint.source_admin)
         self._target = Groups(checkpoint.target_admin)
 

@@ -4,13 +4,13 @@ import random
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from typing import Final
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.cli.commands.demo.shop_topics import SHOP_TOPICS, ShopTopic
+from sparkmirror.cli.commands.demo.shop_topics import SHOP_TOPICS
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import TopicExistsError
 from sparkmirror.domain.topics import TopicCreation
@@ -24,12 +24,9 @@ _BACKLOG_MAX_S: Final = 1.0
 class Shop:
     """Writes `rate` records/s, spread over its topics, between `open()` and `close()`."""
 
-    def __init__(
-        self, source: ConnectionSettings, rate: int, topics: Sequence[ShopTopic] = SHOP_TOPICS
-    ) -> None:
+    def __init__(self, source: ConnectionSettings, rate: int) -> None:
         self._source = source
         self._rate = rate
-        self._topics = topics
         self._written: Counter[str] = Counter()
         self._closing = threading.Event()
         self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="shop")
@@ -42,7 +39,7 @@ class Shop:
 
     def create_topics(self, partitions: int) -> None:
         """Create those that are not there. Raises SparkmirrorError."""
-        creations = [TopicCreation(topic.name, partitions, 1, topic.config) for topic in self._topics]
+        creations = [TopicCreation(topic.name, partitions, 1, topic.config) for topic in SHOP_TOPICS]
         with closing(Admin(self._source)) as admin:
             for error in admin.create_topics(creations).values():
                 if error is not None and not isinstance(error, TopicExistsError):
@@ -65,12 +62,12 @@ class Shop:
     def _write_until_closing(self) -> None:
         throttle = Throttle(self._rate, time.monotonic())
         rng = random.Random(self._rate)
-        shares = [topic.share for topic in self._topics]
+        shares = [topic.share for topic in SHOP_TOPICS]
         number = 0
         with closing(TopicWriter(self._source)) as writer:
             while not self._closing.wait(_TICK_S):
                 records: dict[str, list[LogRecord]] = {}
-                for topic in rng.choices(self._topics, shares, k=throttle.due(time.monotonic())):
+                for topic in rng.choices(SHOP_TOPICS, shares, k=throttle.due(time.monotonic())):
                     records.setdefault(topic.name, []).append(topic.make_record(rng, number))
                     number += 1
                 for name, some in records.items():
