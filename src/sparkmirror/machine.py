@@ -12,10 +12,10 @@ from typing import Final
 
 _MOUNTS: Final = Path("/proc/self/mountinfo")
 _FILES: Final = ("/etc/hostname", "/etc/hosts", "/etc/resolv.conf")
-"""What every container runtime mounts from a folder that has the container's id in its name."""
+"""Files that every container runtime mounts from a folder that has the container's id in its name."""
 _ID: Final = re.compile(r"(?<![0-9a-f])[0-9a-f]{64}(?![0-9a-f])")
 _SHOWN: Final = 12
-"""As many characters of an id as `docker ps` shows."""
+"""The number of characters of an id that `docker ps` shows."""
 
 
 @lru_cache(maxsize=1)

@@ -103,14 +103,14 @@ class Opened:
         return len(self.rows)
 
     def at(self, offsets: Column) -> "Opened":
-        """Those at these offsets, which it has."""
+        """Return the records at these offsets, which it has."""
         if len(offsets) == len(self):
             return self
         rows = np.searchsorted(self.index.offsets, offsets)
         return Opened(self.headers, self.rows[rows], self.index.chosen(rows))
 
     def columns(self, partition: TopicPartition, names: Sequence[str]) -> pa.RecordBatch:
-        """With these columns of `SCHEMA`, `CLOSED` and `BODIES` in this order. Raises CorruptBatchError."""
+        """Decode these columns of `SCHEMA`, `CLOSED` and `BODIES`. Raises CorruptBatchError."""
         schema = pa.schema([_FIELDS[name] for name in names])
         return pa.record_batch(list(_columns(self, partition, names)), schema=schema)
 
@@ -247,7 +247,7 @@ class _Encoded:
     fields: Sequence[pa.Array]
     """Encoded: all that follows."""
     sizes: Column
-    """Of the bodies, from the key's length to the last header."""
+    """The lengths of the bodies, from the key's length to the last header."""
 
     @classmethod
     def of(cls, records: pa.RecordBatch, now_ms: int) -> "_Encoded":

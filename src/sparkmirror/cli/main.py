@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(words: Sequence[str]) -> int:
-    """Its output is written when this ends, or raises."""
+    """Run a command, and write its output when it ends, or raises."""
     try:
         return int(import_module("sparkmirror.cli.command_runner").run_command(words))
     finally:

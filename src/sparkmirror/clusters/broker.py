@@ -56,7 +56,7 @@ class BrokerJvm:
 
 
 class Broker:
-    """One node in a cluster's directory: `broker-N.properties`, `broker-N.log` and the data in `broker-N`."""
+    """A node in a cluster's directory: `broker-N.properties`, `broker-N.log` and the data in `broker-N`."""
 
     def __init__(self, node_id: int, directory: Path, node: NodeState) -> None:
         self.node_id = node_id

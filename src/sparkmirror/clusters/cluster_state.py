@@ -26,7 +26,7 @@ class ClusterSpec:
 
 @dataclass(frozen=True, slots=True)
 class NodeState:
-    """One broker's ports (0: not chosen yet) and the process that last ran it."""
+    """A broker's ports (0: not chosen yet) and the process that last ran it."""
 
     broker_port: int = 0
     controller_port: int = 0

@@ -63,7 +63,7 @@ Validator = Callable[[Value], Value]
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """One setting. `doc` describes an option of ours; `kafka_options` has the descriptions of Kafka's."""
+    """A setting. `doc` describes an option of ours; `kafka_options` has the descriptions of Kafka's."""
 
     name: str
     type: Type

@@ -54,7 +54,7 @@ _SEPARATOR_SWITCH = "replication.policy.internal.topic.separator.enabled"
 
 @dataclass(frozen=True, slots=True)
 class FlowProperties:
-    """One flow with all properties resolved, ready to be started."""
+    """A flow with all properties resolved, ready to be started."""
 
     flow: Flow
     worker: Properties

@@ -64,7 +64,7 @@ class UnusablePluginError(Exception):
 
 @dataclass(frozen=True)
 class PluginPoint(Generic[T]):
-    """One setting that names a class."""
+    """A setting that names a class."""
 
     key: str
     group: str

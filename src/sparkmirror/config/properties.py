@@ -51,7 +51,7 @@ class Provider(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Property:
-    """One value, the key under which it was written, and the text that may be printed for it.
+    """A value, the key under which it was written, and the text that may be printed for it.
 
     One that has had placeholders keeps its text, and the providers that resolved them.
     """

@@ -200,7 +200,7 @@ def _check(found: _Placeholder, key: str, properties: Properties, known: Collect
 
 
 def to_declare(name: str) -> str:
-    """What a configuration needs whose values refer to a provider that it does not declare."""
+    """Describe the provider that a configuration refers to and does not declare."""
     needed = f"{PREFIX} must list it, and {PREFIX}.{name}.class be set"
     if name not in OF_STRIMZI:
         return needed

@@ -42,7 +42,7 @@ class CopyPartition:
     is_new: bool = False
     """Whether it appeared after the flow's first start: it is copied from its first record."""
     transforms: Chain | None = None
-    """Those that may change its records."""
+    """The chain that may change its records, if there is one."""
 
     @property
     def target(self) -> TopicPartition:

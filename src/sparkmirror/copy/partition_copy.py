@@ -80,7 +80,7 @@ class PartitionCopy:
         """The start of the target's log, and the end of its source's offsets, if it keeps them."""
         self.position = self.fetch_position = 0
         self.begun_at: int | None = None
-        """Where it has started; None before."""
+        """The offset where it has started; None before."""
         self.producer: ProducerState | None = None
         """The state at the last acknowledgement; None while the position is not this task's."""
         self.is_recorded = False

@@ -22,7 +22,7 @@ class Prepared:
     is_version_2: bool = False
     partitions: Sequence[TopicPartition] = ()
     last_offset: int = -1
-    """Of the last batch, in the last of the partitions; -1 if it is unknown."""
+    """The offset of the last batch, in the last of the partitions; -1 if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True)

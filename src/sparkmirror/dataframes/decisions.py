@@ -50,7 +50,7 @@ _CONFIG: Final = {
     "min.cleanable.dirty.ratio": "0.1",
 }
 _NEAR_END: Final = 64
-"""As many offsets are looked through first; then four times as many, and so on."""
+"""The offsets that are looked through first; then four times as many, and so on."""
 _DECISION_TIMEOUT_S: Final = 60.0
 _END: Final = 1 << 62
 _TOGETHER_MAX: Final = 8

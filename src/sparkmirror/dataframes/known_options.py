@@ -8,7 +8,7 @@ from sparkmirror.config.definitions import Definition, nearest
 from sparkmirror.config.properties import Properties
 
 PREFIX: Final = "kafka."
-"""In front of the options of Kafka's clients."""
+"""The prefix of the options of Kafka's clients."""
 
 
 def canonical(options: Mapping[str, str], known: Definition) -> Properties:

@@ -32,7 +32,7 @@ class AtTimes:
 
 @dataclass(frozen=True, slots=True)
 class AtTime:
-    """One time in ms for all partitions."""
+    """A time in ms for all partitions."""
 
     timestamp: int
 

@@ -84,7 +84,7 @@ OPTIONS: Final = Definition(
         Option("pushdown", Type.BOOLEAN, default=False),
     ]
 )
-"""Without those that begin with `kafka.`, which are the consumer's."""
+"""All options but those that begin with `kafka.`, which are the consumer's."""
 
 _SELECTIONS: Final = ("subscribe", "subscribePattern", "assign")
 _NOT_IN_STREAMS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
@@ -193,7 +193,7 @@ def _whole(values: Values, name: str) -> int | None:
 
 
 def _limit(properties: Properties, values: Values, side: str) -> OffsetLimit | None:
-    """In Spark's order: one time for all, times, offsets."""
+    """Parse a limit, in Spark's order: one time for all, times, offsets."""
     if values[f"{side}Timestamp"] is not None:
         return AtTime(values.integer(f"{side}Timestamp"))
     name = f"{side}OffsetsByTimestamp" if f"{side}OffsetsByTimestamp" in properties else f"{side}Offsets"

@@ -29,7 +29,7 @@ _WAIT_S: Final = 0.5
 _TOGETHER_BYTES: Final = 8 << 20
 _COMPRESSED_RATIO: Final = 4
 _DECOMPRESSED_BYTES_MAX: Final = 1 << 30
-"""Of the batches that become one record batch; Spark's own source has no limit."""
+"""The most bytes of batches that become one record batch; Spark's own source has no limit."""
 
 
 class TimeRange(NamedTuple):
@@ -50,7 +50,7 @@ class Reading:
     columns: Sequence[str]
     fails_on_data_loss: bool
     timeout_s: float
-    """How long no record may come while some are left."""
+    """The longest time without a record while some are left."""
     times: TimeRange = EVERY_TIME
     """Batches without a record of these times are skipped; of others every record is read."""
 

@@ -53,7 +53,7 @@ class TaskWriter:
         self._turn = task
         """Rows without a key go to one partition after the other."""
         self.last_offset = -1
-        """Of the last batch that was acknowledged; -1 if it is unknown."""
+        """The offset of the last batch that was acknowledged; -1 if it is unknown."""
         self._last: TopicPartition | None = None
 
     @property

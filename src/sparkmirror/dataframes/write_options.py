@@ -24,16 +24,16 @@ OPTIONS: Final = Definition(
         Option("path", Type.STRING, None),
     ]
 )
-"""Without those that begin with `kafka.`, which are the producer's. Spark passes the last three itself."""
+"""All options but those that begin with `kafka.`, the producer's. Spark passes the last three itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
     producer: ProducerSettings
     topic: str | None
-    """For all rows; None if they have a column for it."""
+    """The topic of all rows; None if they have a column for it."""
     prefix: str | None
-    """In front of the transactional ids; None writes at least once."""
+    """The prefix of the transactional ids; None writes at least once."""
     decisions_topic: str
     transaction_timeout_s: float
 

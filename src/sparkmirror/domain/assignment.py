@@ -93,15 +93,15 @@ def count_moves(before: Assignment, after: Assignment) -> int:
 
 
 class _Task:
-    """One task while it is filled."""
+    """A task while it is filled."""
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.weight = 0.0
         self.movable: list[tuple[float, TopicPartition]] = []
-        """By weight."""
+        """Partitions with their weights."""
         self.moved: list[TopicPartition] = []
-        """What came from another task stays."""
+        """Partitions that came from another task stay."""
 
     @property
     def partitions(self) -> tuple[TopicPartition, ...]:

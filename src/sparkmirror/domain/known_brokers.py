@@ -38,7 +38,7 @@ class KnownBrokers:
         self._clusters_max = clusters_max
         self._unreachable_max = unreachable_max
         self._brokers: Mapping[tuple[Address, ...], Sequence[Address]] = {}
-        """By bootstrap servers: the brokers that the last Metadata response named."""
+        """The brokers that the last Metadata response named, by bootstrap servers."""
         self._unreachable: Mapping[Address, None] = {}
         """Addresses to which the last attempt to connect failed."""
         self._meant: Mapping[tuple[Address, ...], Meant] = {}

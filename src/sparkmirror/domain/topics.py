@@ -59,7 +59,7 @@ class ConfigSource(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigEntry:
-    """One config of a topic as DescribeConfigs returns it; a sensitive one has no value."""
+    """A config of a topic as DescribeConfigs returns it; a sensitive one has no value."""
 
     name: str
     value: str | None
@@ -91,7 +91,7 @@ class AlterConfigOpType(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class AlterConfigOp:
-    """One operation of IncrementalAlterConfigs; DELETE has no value."""
+    """An operation of IncrementalAlterConfigs; DELETE has no value."""
 
     name: str
     op: AlterConfigOpType

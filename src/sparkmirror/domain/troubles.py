@@ -61,7 +61,7 @@ class Subject(StrEnum):
 
 
 REPEATED_EVERY_S: Final = 60.0
-"""How often the log says that something still goes wrong."""
+"""The interval at which the log repeats that something still goes wrong."""
 _LASTS_FROM_S: Final = 60.0
 """A leader is elected, and a new topic known to every broker, in less."""
 REMARKS: Final = frozenset({TroubleWord.DIFFERS, TroubleWord.SHARED})

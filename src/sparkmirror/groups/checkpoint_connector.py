@@ -98,7 +98,7 @@ class CheckpointConnector:
         self.meter = CheckpointMeter()
         """The numbers for `/metrics`."""
         self.looks = GroupLooks(self._settings)
-        """What is known of each group."""
+        """The state of each group, for the view."""
         self._lookups = GroupLookups(self._settings, self._resolver, self.meter, self._log)
         self.thread = PeriodicThread("checkpoint connector", self._log, self._prepare, self._finish)
 

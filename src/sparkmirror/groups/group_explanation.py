@@ -82,7 +82,7 @@ class GroupFacts:
     refreshes: bool = True
     """Whether groups that come later are followed, too."""
     troubles: Sequence[Trouble] = ()
-    """What the mirror has said last that it can't do about this group."""
+    """The mirror's last troubles with this group."""
 
     @property
     def is_left_out(self) -> bool:

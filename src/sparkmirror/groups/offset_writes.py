@@ -26,7 +26,7 @@ class RefusedOffsets:
 
 
 class OffsetWrites:
-    """Has one owner."""
+    """Commits offsets of groups, and remembers what was refused. Not thread-safe."""
 
     def __init__(self, log: FlowLog, target: Alias) -> None:
         self._log = log

@@ -42,7 +42,7 @@ def writable_cache_folder(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def _temporary_folder() -> Path:
-    """This user's alone: nobody else may have prepared what is found there."""
+    """Return a folder of this user alone: no other user may have prepared what is found there."""
     folder = Path(tempfile.gettempdir()) / f"sparkmirror-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)

@@ -98,7 +98,7 @@ class PartitionTable(Rows[PartitionLook]):
         self.columns = columns
         self.report = report
         self.latencies = latencies
-        """Those of the partitions that have some."""
+        """The latencies of partitions that have some."""
 
     def of(self, rows: Sequence[int]) -> "PartitionTable":
         """Return a table of some of its rows."""

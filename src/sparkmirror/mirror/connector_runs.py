@@ -56,7 +56,7 @@ class ConnectorRun(Protocol):
         ...
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
-        """Each task's config beyond the connector's own; None before that is known."""
+        """Return each task's config beyond the connector's own; None before that is known."""
         ...
 
     def failures(self) -> Mapping[int, str]:

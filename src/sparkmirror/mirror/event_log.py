@@ -92,7 +92,7 @@ class EventLog:
         self._dropped = 0
         self._lock = threading.Lock()
         self.troubles = Troubles(self._log, self.note, clock)
-        """What the connector can't do now."""
+        """The connector's present troubles."""
         self._published: Sequence[Trouble] | None = None
         self.thread = PeriodicThread("events", self._log, self._prepare, self._finish)
 

@@ -119,7 +119,7 @@ class ProgressWatch:
         self.thread = PeriodicThread("progress watch", self._log, self._jobs, self._reader.close)
 
     def failed_tasks(self) -> Mapping[int, str]:
-        """As `failed_tasks` of the reports. Safe in any thread."""
+        """Return `failed_tasks` of the reports. Safe in any thread."""
         return failed_tasks(self._current)
 
     def written_topics(self) -> Collection[str]:

@@ -34,7 +34,7 @@ class SourceTopics:
         )
         own = {topic.name for topic in on_target} | ({syncs.name} if syncs else set())
         self.of_tasks = frozenset(own - {StateTopic.EVENTS.of(on.flow.source)})
-        """What the tasks' state is kept in."""
+        """The topics of the tasks' state."""
         self.has_attempts = True
         """Whether attempts can be recorded."""
 

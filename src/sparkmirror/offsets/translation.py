@@ -28,7 +28,7 @@ class Place(NamedTuple):
 
 
 class SyncHistory:
-    """One partition's syncs, the newest in slot 0; neighbours may hold the same one."""
+    """A partition's syncs, the newest in slot 0; neighbours may hold the same one."""
 
     __slots__ = ("_resolved", "_runs", "_slots")
 

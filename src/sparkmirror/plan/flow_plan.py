@@ -33,7 +33,7 @@ class Action(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change: `text` describes it for people, `details` for programs."""
+    """A change: `text` describes it for people, `details` for programs."""
 
     action: Action
     kind: str

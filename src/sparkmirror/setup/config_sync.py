@@ -35,7 +35,7 @@ class ConfigSync:
         self._log = log
         self._unreadable: list[Trouble] = []
         self.troubles: Sequence[Trouble] = ()
-        """What could not follow the source at the last time."""
+        """The configs that could not follow the source at the last time."""
 
     def run(self) -> None:
         """Raises KafkaError."""

@@ -113,7 +113,7 @@ def _notes(facts: TopicFacts) -> list[str]:
 
 
 def _when(facts: TopicFacts, what: str) -> str:
-    """Nothing is announced that does not come."""
+    """Announce when it is mirrored, if it will be."""
     return "" if _obstacles(facts) else f": the next refresh {what}"
 
 

@@ -18,7 +18,7 @@ from sparkmirror.spark.shipping import ShippedModules, zipped_module
 from sparkmirror.spark.slots import allocated_slots, is_local
 
 _GONE: Final = (Py4JError, OSError, AttributeError)
-"""What PySpark raises once the JVM is gone, or the context was stopped: that has no JVM any more."""
+"""The errors of PySpark once the JVM is gone, or the context was stopped."""
 
 
 class ClassicHost:

@@ -16,7 +16,7 @@ _RETRIES: Final = 5
 """Some 17 seconds. By default a client calls a server that is gone for ten minutes."""
 _OWN_MACHINE: Final = ("localhost", "127.0.0.1", "::1")
 _GONE: Final = ("INVALID_HANDLE", "UNAVAILABLE")
-"""What errors say when the server has no such session any more, or there is no server."""
+"""Texts of errors when the server has no such session any more, or there is no server."""
 
 
 class ConnectHost:

@@ -45,7 +45,7 @@ def is_stopped(context: SparkContext) -> bool:
 
 
 def status_store(context: SparkContext) -> Any:
-    """What Spark's pages show, of executors and tasks. It exists without the pages."""
+    """Return the state of executors and tasks that Spark's pages show. It exists without the pages."""
     return scala_context(context).statusStore()
 
 

@@ -103,7 +103,7 @@ class OwnTopics:
         """Whether a right is missing to create them."""
         self._try_again_at = 0.0
         self.result = Ensured()
-        """Of the last call of `ensure`."""
+        """The result of the last call of `ensure`."""
 
     def lacks(self, topic: str) -> bool:
         """Whether the topic is not there and can't be created. Safe in any thread."""

@@ -18,7 +18,7 @@ _FUNCTIONS: Final[Mapping[str, str]] = {
     "TimestampConverter": "parse the value and write the time in the other format",
     "ValueToKey": "parse the value and return the column key with the field",
 }
-"""What a function does in place of each of Java's."""
+"""The work that a function does in place of each of Java's transforms."""
 
 _ONE_TOPIC: Final = (
     "gives records of one topic to several topics: a mirrored topic has one copy, with the positions and "

@@ -29,7 +29,7 @@ from sparkmirror.transforms.header_columns import Mask
 
 _ALL, _CLOSED, _BODIES = SCHEMA.names, CLOSED.names, BODIES.names
 _NO_TIME: Final = -1
-"""Of records without a timestamp."""
+"""The timestamp of records without one."""
 
 
 class PartitionChange:
@@ -107,7 +107,7 @@ class PartitionChange:
 
 
 class Changed(NamedTuple):
-    """Those of some records that are left; `are_same` says that they are as they were."""
+    """The records that are left; with `are_same` they are as they were."""
 
     records: pa.RecordBatch
     are_same: bool = True

@@ -31,7 +31,7 @@ class Sides:
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
     """The flow's `batch.decompressed.bytes.max`."""
     transforms: Mapping[TopicPartition, Chain] = field(default_factory=dict)
-    """Those that may change records of source partitions."""
+    """The chains that may change records of source partitions."""
     others: frozenset[int] = frozenset()
     """Producer ids of the target whose batches other flows wrote, from other sources."""
 

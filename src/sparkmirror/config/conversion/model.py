@@ -89,7 +89,7 @@ _STRUCTURE: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MirroredFlow:
-    """One flow. A connector that is not in `connectors` does not run.
+    """A flow. A connector that is not in `connectors` does not run.
 
     `name` is the source connector's, under which positions are stored in the worker's `offset.storage.topic`;
     that is absent where it is unknown. `worker` has no client's settings: those are the connectors'.

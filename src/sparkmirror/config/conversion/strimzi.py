@@ -99,7 +99,7 @@ class _Cluster(NamedTuple):
 
 
 class _Resource:
-    """One resource while it is read."""
+    """A resource while it is read."""
 
     def __init__(self, resource: Section, secrets: str, remarks: Remarks) -> None:
         self._resource = resource

@@ -76,7 +76,7 @@ class Credentials(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Scheme:
-    """One way to log in. Failures count for what `name_of` returns; `check` raises InvalidLoginError."""
+    """A way to log in. Failures count for what `name_of` returns; `check` raises InvalidLoginError."""
 
     challenge: str
     name_of: Callable[[str], str]

@@ -82,7 +82,7 @@ def survey(
     topics: Collection[str],
     transactional_ids: Collection[str] = (),
 ) -> ClusterSurvey:
-    """One request for topics, one for each id, and a connection to each broker. None of them need exist.
+    """Send a request for topics, one for each id, and connect to each broker. None of them need exist.
 
     Raises DisconnectedError when no broker responds.
     """

@@ -36,7 +36,7 @@ class Leader(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Metadata:
-    """One response. `leaders` lacks partitions without a leader; `errors` has a code for each missing topic.
+    """A response. `leaders` lacks partitions without a leader; `errors` has a code for each missing topic.
 
     `partitions` counts those of each topic, with and without a leader, `replicas` those of its first one.
     `topic_ids` is empty where brokers have none.

@@ -29,7 +29,7 @@ _SHORT_PAUSE_S = 1.0
 
 
 class FetchConnection:
-    """One broker: its link, its session, and the one request that may be under way."""
+    """A broker: its link, its session, and the one request that may be under way."""
 
     def __init__(self, link: BrokerLink, settings: ConsumerSettings) -> None:
         self.link = link

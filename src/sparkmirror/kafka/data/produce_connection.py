@@ -29,7 +29,7 @@ class ProduceRequest:
 
 
 class ProduceConnection:
-    """One connection: its link, its requests under way, and the queues that may have something to send.
+    """A connection: its link, its requests under way, and the queues that may have something to send.
 
     A broker handles the requests of a connection one after the other, and delays one whose partition waits
     for its followers. So on the connection for most partitions it may wait a short time only. Partitions for

@@ -39,7 +39,7 @@ class CoordinatorConnections:
         """`pause` waits for a broker, `await_response` for the coordinator, which may wait for others."""
         self.cluster = Cluster(settings, open_connection=self._open)
         self.address: Address = ("", 0)
-        """Of the last known coordinator."""
+        """The address of the last known coordinator."""
         self._settings = settings
         self._group_id = options.group_id
         self.response_timeout_s = max(0.5, (options.session_timeout_s - options.heartbeat_interval_s) / 2)

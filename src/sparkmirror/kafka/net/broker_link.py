@@ -87,7 +87,7 @@ class BrokerLink:
         self._renewal: LinkRenewal | None = None
         self._handing_over = threading.Lock()
         self.bytes_in = self.bytes_out = 0
-        """Of all its connections, without what TLS adds."""
+        """The bytes of all its connections, without what TLS adds."""
         self._throttle_s = 0.0
         self._throttled_until = -inf
         self._throttle: asyncio.TimerHandle | None = None

@@ -56,7 +56,7 @@ class Connection:
         self._login_at = math.inf
         """When a session ends soon, by the network's clock; a link's owner logs in by itself instead."""
         self.session_s: float | None = None
-        """How long the session of the last login lasts; None without an end."""
+        """The lifetime of the last login's session; None without an end."""
         self._is_proven = False
         """Whether the broker has responded to anything but ApiVersions and logins."""
         self._throttled_until = -math.inf

@@ -67,7 +67,7 @@ class FetchPosition(NamedTuple):
 
 
 class FetchedPartition(NamedTuple):
-    """One partition of a response. `aborted` holds (producer id, first offset) under read_committed.
+    """A partition of a response. `aborted` holds (producer id, first offset) under read_committed.
 
     `diverged_at` is the first offset with another record than the one that was read, None if none;
     `diverging_epoch` is the leader epoch of what is before it.

@@ -38,7 +38,7 @@ _PARTITION_RESULT = struct.Struct(">ihqqq")  # partition, error, base offset, ap
 
 
 class ProducedPartition(NamedTuple):
-    """One partition of a response. `message` is the broker's own text, if it sent one."""
+    """A partition of a response. `message` is the broker's own text, if it sent one."""
 
     partition: TopicPartition
     error: int

@@ -80,7 +80,7 @@ class NotMirrored:
 
 @dataclass(frozen=True, slots=True)
 class GroupMove:
-    """One group as it was found on both clusters.
+    """A group as it was found on both clusters.
 
     `partitions` are those of mirrored topics that it has an offset for; `without_offset` the others of these
     topics. `obstacle` is the reason why it can't be moved at all. `leave_untranslated` lets it move although
@@ -111,7 +111,7 @@ class GroupMove:
         return self.in_state(MoveState.TO_WRITE)
 
     def steps(self) -> list[Step]:
-        """All of them, in order. Steps after one that waits state what they would do now."""
+        """List the steps in order. Those after one that waits state what they would do now."""
         if self.obstacle is not None or not self.partitions:
             return [self._check(), *self._steps_of_nothing()]
         return [self._check(), self._wait(), self._mirrored(), self._sync(), self._verify()]
@@ -223,7 +223,7 @@ class PartitionRollback:
 
 @dataclass(frozen=True, slots=True)
 class GroupRollback:
-    """One group whose offsets on the target are to become what they were before a migration wrote them."""
+    """A group whose offsets on the target are to become what they were before a migration wrote them."""
 
     flow: Flow
     group: GroupId

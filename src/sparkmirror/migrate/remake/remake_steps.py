@@ -80,7 +80,7 @@ class GroupPlace:
 
 @dataclass(frozen=True, slots=True)
 class TopicRemake:
-    """One topic, named as on the source. `remake` is what was recorded before the topic was deleted.
+    """A topic, named as on the source. `remake` is what was recorded before the topic was deleted.
 
     `target_id` is empty while the topic is missing. `groups` are those with offsets in it on the target;
     `active` the names of those of them, or of those remembered, that have members. `deletes` accepts losses,
@@ -114,7 +114,7 @@ class TopicRemake:
         return self.remake is not None and not self.target_id
 
     def steps(self) -> list[Step]:
-        """All of them, in order. Steps after one that waits state what holds now."""
+        """List the steps in order. Those after one that waits state what holds now."""
         return [
             self._check(),
             self._stop(),

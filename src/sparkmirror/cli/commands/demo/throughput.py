@@ -19,7 +19,7 @@ Snapshot = Mapping[TopicPartition, PartitionProgress]
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """One topic, or all of them: rates per second over the window, lag in records now, latency in ms."""
+    """A topic, or all of them: rates per second over the window, lag in records now, latency in ms."""
 
     name: str
     partitions: int
