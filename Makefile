@@ -11,9 +11,9 @@ TOOLS := build/tools
 # Each test process would compile all tests again.
 unexport PYTHONDONTWRITEBYTECODE
 # More processes than cores, as tests wait for brokers a good part of their time.
-PYTEST := $(BIN)/pytest -q -n 3 --dist loadgroup --no-loadscope-reorder
+PYTEST := $(BIN)/pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
 
-.PHONY: help setup demo test test-all check-old-brokers prepared lint check format bench bench-versions bench-pages bench-looked-at \
+.PHONY: help setup demo test test-all check-old-brokers check-spark-connector prepared lint check format bench bench-versions bench-pages bench-looked-at \
   bench-quotas soak soak-tokens tools docs package package-check audit clean
 
 help:
@@ -23,6 +23,7 @@ help:
 	@echo "make test-all  what make test leaves out: Java's own MirrorMaker, clusters of three brokers, faults, secured clusters,"
 	@echo "             Spark clusters, abuse of the REST API: 25 minutes"
 	@echo "make check-old-brokers  flows from and to brokers of Kafka 2.2 to 3.3, whose jars it fetches"
+	@echo "make check-spark-connector  the data frames' options beside Spark's own Kafka connector, which it fetches"
 	@echo "make bench   throughput, CPU, memory and latency beside Java MirrorMaker 2"
 	@echo "make bench-versions BEFORE=CHECKOUT  the same code before a change: throughput, CPU, latency, starts"
 	@echo "make bench-pages  what looking at a large mirror costs: pages, view, /metrics; how soon a page shows what happens"
@@ -70,6 +71,9 @@ test-all: prepared
 check-old-brokers: export OLD_BROKERS := 1
 check-old-brokers: prepared
 	$(PYTEST) tests/old_brokers $(ARGS)
+
+check-spark-connector: prepared
+	$(BIN)/pytest -q tests/spark/check_spark_connector.py $(ARGS)
 
 prepared: setup
 	-$(BIN)/sparkmirror prepare # once; dozens of brokers and Spark sessions start in half the time

@@ -77,6 +77,7 @@ EXCEPTIONS: Final = {
     "system/test_worker.py": Tier.TEST,
     # Two dozen brokers: `make soak` watches all combinations, for ten minutes.
     "system/check_idle_pairs.py::test_idle_pairs_do_not_grow[all]": Tier.BENCH,
+    "spark/check_spark_connector.py": Tier.BENCH,  # fetches 60 MB: `make check-spark-connector`
     # Measures, and needs a quiet machine: `make bench-pages`.
     "system/check_rest_wait.py": Tier.BENCH,
     "system/check_quota_share.py": Tier.BENCH,  # `make bench-quotas`

@@ -376,6 +376,16 @@ def test_a_stopped_topic_can_be_copied_again(
     assert values(bench, topic) == placed(5)
 
 
+def leave_fence(access: FlowAccess, topic: str) -> None:
+    """Write a fence as a switch does that is killed before it has recorded where the logs part."""
+    record(access, topic, Stage.SWITCHING)
+    own_id = fencing_id(OWNER, SOURCE, TopicPartition(topic, 0))
+    with closing(Fencing(access.producer)) as fencing:
+        claimed = fencing.claim([own_id])[own_id]
+        assert isinstance(claimed, ProducerId)
+        assert fencing.mark({own_id: Claim(claimed, TopicPartition(remote(topic), 0))}) == {own_id: None}
+
+
 def test_an_interrupted_switch_is_continued_and_not_undone(
     bench: Bench, topic: str, access: FlowAccess
 ) -> None:
@@ -383,12 +393,7 @@ def test_an_interrupted_switch_is_continued_and_not_undone(
     append(bench.source, topic, numbered(5))
     with running(plan_of(bench, topic), fenced_pause_s=0.3):
         await_copied(bench, topic, 5)
-    record(access, topic, Stage.SWITCHING)
-    own_id = fencing_id(OWNER, SOURCE, TopicPartition(topic, 0))
-    with closing(Fencing(access.producer)) as fencing:
-        claimed = fencing.claim([own_id])[own_id]
-        assert isinstance(claimed, ProducerId)
-        assert fencing.mark({own_id: Claim(claimed, TopicPartition(remote(topic), 0))}) == {own_id: None}
+    leave_fence(access, topic)
     await_value(lambda: ends(bench, topic) == (5, 6), WAIT_S, lambda: str(ends(bench, topic)))
     undone = roll_back(access, topic)
     assert undone.failure is not None
@@ -399,6 +404,45 @@ def test_an_interrupted_switch_is_continued_and_not_undone(
     assert (found.stage, found.partings) == (Stage.PROMOTED, {0: Parting(5, 5)})
     assert ends(bench, topic) == (5, 7), "fenced once more"
     assert values(bench, topic) == placed(5)
+
+
+@pytest.mark.parametrize("fences", [1, 2])
+@pytest.mark.parametrize("kind", ["records", "a transaction", "records and a transaction"])
+def test_records_in_the_places_of_an_interrupted_switchs_fence_are_not_on_the_target(
+    bench: Bench, topic: str, access: FlowAccess, kind: str, fences: int
+) -> None:
+    """The source has them where the target has control markers."""
+    append(bench.source, topic, numbered(5))
+    with running(plan_of(bench, topic), fenced_pause_s=0.3):
+        await_copied(bench, topic, 5)
+    for _ in range(fences):
+        leave_fence(access, topic)
+    await_value(lambda: ends(bench, topic) == (5, 5 + fences), WAIT_S, lambda: str(ends(bench, topic)))
+    if "records" in kind:
+        append(bench.source, topic, numbered(1, 5))
+    if "transaction" in kind:
+        transact(bench, topic, 1, 6)
+    assert promote(access, topic, stops_at_now=True).failure is None
+    found = recorded(access, topic)
+    assert found is not None
+    assert found.partings == {0: Parting(5, ends(bench, topic)[0])}
+    assert values(bench, topic) == placed(5)
+
+
+def test_a_gap_of_the_source_before_the_switch_counts_as_copied(
+    bench: Bench, topic: str, access: FlowAccess
+) -> None:
+    """The logs part behind control markers that stand for the source's own."""
+    transact(bench, topic, 5)
+    with running(plan_of(bench, topic), fenced_pause_s=0.3):
+        await_value(lambda: ends(bench, topic) == (6, 6), WAIT_S, lambda: str(ends(bench, topic)))
+    leave_fence(access, topic)
+    await_value(lambda: ends(bench, topic) == (6, 7), WAIT_S, lambda: str(ends(bench, topic)))
+    append(bench.source, topic, numbered(3, 5))
+    assert promote(access, topic, stops_at_now=True).failure is None
+    found = recorded(access, topic)
+    assert found is not None
+    assert found.partings == {0: Parting(6, 9)}
 
 
 def test_records_of_others_behind_the_end_are_in_the_way(

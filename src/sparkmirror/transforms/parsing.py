@@ -65,6 +65,9 @@ class _Item(NamedTuple):
             raise self.error(name, str(error)) from error
 
     def error(self, name: str, reason: str) -> ConfigError:
+        chain = self.head.partition(".")[0]
+        if self.properties.hides(chain):  # the key has what the placeholder stands for
+            return self.properties.error(chain, _UNUSABLE)
         return self.properties.error(self.key(name), reason)
 
 

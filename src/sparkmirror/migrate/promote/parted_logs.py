@@ -15,6 +15,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.ids import Flow, TopicPartition, encode_topic_id
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
 from sparkmirror.kafka.wire.error_codes import unless_missing
@@ -24,6 +25,8 @@ KEPT_FROM: Final = "sparkmirror-kept-from"
 """The header of a record that was kept aside: where it was, as JSON with the fields of dead letters."""
 
 _WRITTEN_TOGETHER: Final = 500
+_SPAN: Final = 100
+_SPAN_GROWTH: Final = 8
 
 
 class LogSpan(NamedTuple):
@@ -55,6 +58,46 @@ class PartedLogs:
                 parted,
                 compares_times=compares_times,
             )
+
+
+def first_missing(
+    source: ConsumerSettings, target: ConsumerSettings, logs: Mapping[TopicPartition, TopicPartition]
+) -> Mapping[TopicPartition, int]:
+    """Return the offset of the source's first record behind all that the target has.
+
+    `logs` has the target's partitions, which preserve offsets, by the source's; left out are those that miss
+    nothing. What ends a target's log may be control markers: of a gap in the source, or of a switch that was
+    interrupted, in the places of records. Blocks. Raises KafkaError.
+    """
+    with closing(SpanReader(target)) as here, closing(SpanReader(source)) as there:
+        ends = require_offsets(target, logs.values(), LATEST)
+        starts = require_offsets(target, logs.values(), EARLIEST)
+        upper = require_offsets(source, logs, LATEST)
+        found: dict[TopicPartition, int] = {}
+        for at, copy in logs.items():
+            begin = _end_of_data(here, LogSpan(copy, starts[copy], ends[copy]))
+            records = (
+                max(begin, batch.header.base_offset)
+                for batch in there.read(at, begin, upper[at])
+                if batch.header.record_count and not batch.header.attributes & CONTROL
+            )
+            first = next(records, None)
+            if first is not None:
+                found[at] = first
+    return found
+
+
+def _end_of_data(reader: SpanReader, log: LogSpan) -> int:
+    """Return the offset behind the log's last batch that is no control batch; its start if there is none."""
+    end, span = log.end, _SPAN
+    while end > log.start:
+        begin = max(log.start, end - span)
+        batches = (batch.header for batch in reader.read(log.partition, begin, end))
+        data = [header.last_offset for header in batches if not header.attributes & CONTROL]
+        if data:
+            return data[-1] + 1
+        end, span = begin, span * _SPAN_GROWTH
+    return log.start
 
 
 def _records(reader: SpanReader, log: LogSpan, begin: int, end: int) -> Iterator[RawRecord]:

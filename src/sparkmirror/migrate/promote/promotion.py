@@ -23,6 +23,7 @@ from sparkmirror.migrate.moves.group_move_steps import GroupMove
 from sparkmirror.migrate.moves.producers import ProducerMigration
 from sparkmirror.migrate.moves.topic_drain_steps import HeartbeatsSeen, TopicsDrain
 from sparkmirror.migrate.promote.last_fence import LastFence
+from sparkmirror.migrate.promote.parted_logs import first_missing
 from sparkmirror.migrate.promote.promoted_groups import PromotedGroups
 from sparkmirror.migrate.promote.promotion_steps import Ends, PromotionRollback, TopicsPromotion
 from sparkmirror.policies.java_regex import compile_list
@@ -250,7 +251,7 @@ class TopicPromotion:
         left = promotion.left
         ends = self._ends(left)
         gaps = _gaps(left, ends)
-        whole = set(gaps) - set(with_records(self._access.consumer, gaps))
+        whole = gaps.keys() - self._first_missing([each for each in left if each.source in gaps]).keys()
         ids = {each.source: fencing_id(self._owner, self._access.flow.source, each.source) for each in left}
         fenced = LastFence(self._access.producer, ids).end(left, {at: gaps[at][1] for at in whole})
         refused = {
@@ -260,16 +261,22 @@ class TopicPromotion:
         }
         partings: dict[str, dict[int, Parting]] = {}
         ends = self._ends(left)  # again: the flow may have copied what was written meanwhile
+        missing = self._first_missing([each for each in left if ends[each.source].source is not None])
         for at, offset in fenced.items():
             if isinstance(offset, int):
                 end = ends[at].source
-                parted = offset if end is None else min(offset, end)
+                parted = offset if end is None else min(offset, end, missing.get(at, offset))
                 partings.setdefault(at.topic, {})[at.partition] = Parting(parted, end)
         failed = {at.topic for at in refused}
         done = {topic: each for topic, each in partings.items() if topic not in failed}
         names = {each.source.topic: each.target_topic for each in left}
         self._write(Stage.PROMOTED, {topic: names[topic] for topic in done}, done)
         return refused
+
+    def _first_missing(self, left: Sequence[CopyPartition]) -> Mapping[TopicPartition, int]:
+        """Return the first record of each source partition that the target lacks, of those that have one."""
+        copies = {each.source: each.target for each in left}
+        return first_missing(self._access.consumer, ConsumerSettings(self._access.target_admin), copies)
 
     def _write(
         self, stage: Stage, topics: Mapping[str, str], partings: Mapping[str, Mapping[int, Parting]]
