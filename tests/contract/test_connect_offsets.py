@@ -95,7 +95,7 @@ def test_topics_that_are_not_compacted_are_refused(
     )
     missing = {other: f"contract.no-such-{other}" for other in ("config", "offset", "status")}
     names = {other: InternalTopic(topic, 1, 1) for other, topic in {**missing, kind: name}.items()}
-    worker = WorkerSettings("group", names["config"], names["offset"], names["status"], 60.0, 5.0)
+    worker = WorkerSettings("group", names["config"], names["offset"], names["status"], 60.0)
     admin = Admin(connection(target_cluster, alias="target"))
     try:
         if reason is None:

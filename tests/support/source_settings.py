@@ -23,6 +23,5 @@ SETTINGS: Final = MirrorSourceSettings(
     offset_syncs_topic="mm2-offset-syncs.target.internal",
     offset_syncs_on_source=True,
     offset_syncs_replication_factor=3,
-    admin_timeout_s=60,
 )
 """MM2's defaults for the flow source->target."""

@@ -33,7 +33,6 @@ class WorkerSettings:
     offset_topic: InternalTopic
     status_topic: InternalTopic
     offset_flush_interval_s: float
-    task_shutdown_timeout_s: float
     exactly_once_source: bool = False
     """Whether source connectors write in transactions (KIP-618). `preparing` is the first of the two rounds
     in which the nodes of a Java cluster are restarted: nothing is written in transactions yet."""
@@ -73,7 +72,6 @@ def worker_settings(worker: Properties) -> WorkerSettings:
         offset_topic=_topic(worker, values, "offset"),
         status_topic=_topic(worker, values, "status"),
         offset_flush_interval_s=values.seconds("offset.flush.interval.ms"),
-        task_shutdown_timeout_s=values.seconds("task.shutdown.graceful.timeout.ms"),
         exactly_once_source=values.string("exactly.once.source.support").lower() == "enabled",
         session_timeout_s=session_timeout_s,
         heartbeat_interval_s=heartbeat_interval_s,

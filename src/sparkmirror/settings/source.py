@@ -68,7 +68,6 @@ class MirrorSourceSettings:
     """The topic of offset syncs; None if they are not emitted (KIP-1031)."""
     offset_syncs_on_source: bool
     offset_syncs_replication_factor: Annotated[int, FromOption("offset-syncs.topic.replication.factor")]
-    admin_timeout_s: Annotated[float, FromOption("admin.timeout.ms")]
     copying: CopySettings = DEFAULT_COPY_SETTINGS
     partition_assignment: Annotated[PartitionAssignment, FromOption("partition.assignment")] = (
         PartitionAssignment.LOAD

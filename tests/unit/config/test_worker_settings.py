@@ -22,7 +22,7 @@ def test_defaults() -> None:
     assert settings.config_topic == InternalTopic("c", 1, 3, (COMPACT,))
     assert settings.offset_topic == InternalTopic("o", 25, 3, (COMPACT,))
     assert settings.status_topic == InternalTopic("s", 5, 3, (COMPACT,))
-    assert (settings.offset_flush_interval_s, settings.task_shutdown_timeout_s) == (60.0, 5.0)
+    assert settings.offset_flush_interval_s == 60.0
 
 
 def test_settings_of_topics() -> None:

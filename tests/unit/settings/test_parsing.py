@@ -105,7 +105,6 @@ def test_defaults() -> None:
     assert settings.offset_syncs_topic == "mm2-offset-syncs.B.internal"
     assert settings.offset_syncs_on_source
     assert settings.offset_syncs_replication_factor == 3
-    assert settings.admin_timeout_s == 60
     assert settings.copying.reactions == Reactions(
         OnDataLoss.RECORD, OnTopicRecreated.RECORD, OnBadBatch.FAIL
     )
