@@ -7,7 +7,7 @@ from typing import Final
 from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias
-from sparkmirror.domain.quantities import some_of
+from sparkmirror.domain.quantities import counted, some_of
 from sparkmirror.groups.group_explanation import LATER_GROUPS
 from sparkmirror.kafka.wire.error_codes import (
     INVALID_REPLICATION_FACTOR,
@@ -21,8 +21,9 @@ from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.newer_positions import newer_texts
 from sparkmirror.plan.preserved_findings import preserved_topics
 from sparkmirror.plan.renamed_targets import renamed_text
+from sparkmirror.policies.replication import RoutedPolicy
 from sparkmirror.settings.rings import shared_topic, shared_topics
-from sparkmirror.settings.source import stops_behind_others
+from sparkmirror.settings.source import stops_behind_others, transforms_of
 from sparkmirror.settings.topic_selection import BlockKind, by_cause
 from sparkmirror.setup.config_troubles import (
     failed_configs,
@@ -56,6 +57,7 @@ ACCOUNTS: Final = "accounts"
 NO_DELETES: Final = "no deletes"
 ACLS: Final = "ACLs"
 NEVER_AGAIN: Final = "never again"
+TRANSFORMS: Final = "transforms"
 
 
 _INVALID_TOPIC: Final = 17
@@ -328,6 +330,26 @@ def _warnings(survey: FlowSurvey, reported: Collection[str]) -> Iterator[Finding
                 yield Finding(kind, Severity.WARNS, kind, warning)
 
 
+def _transforms(survey: FlowSurvey) -> Iterator[Finding]:
+    """Say what the flow's transforms do, and to which topics."""
+    settings = survey.settings
+    chain, policy = settings.copying.transforms, settings.policy
+    if chain is None:
+        return
+    text = "; ".join(map(str, chain.links))
+    changed = [topic for topic, _ in survey.mirrored if transforms_of(settings, topic) is not None]
+    if chain.changes_records:
+        decoded = "decoded" if chain.opens_values else "not decoded"
+        text += f". They apply to {counted(len(changed), 'topic')}; keys and values are {decoded}"
+    if isinstance(policy, RoutedPolicy):
+        source = settings.flow.source
+        named = [
+            f"{topic} to {name}" for topic, name in survey.mirrored if policy.unrouted(source, topic) != name
+        ]
+        text += f". They rename {some_of(named) if named else 'no topic'}"
+    yield Finding(TRANSFORMS, Severity.NOTE, TRANSFORMS, text)
+
+
 def _switched_off(survey: FlowSurvey) -> Iterator[Finding]:
     """List what is not looked for again while the mirror runs, as with Java's."""
     if survey.settings.refresh_topics_interval_s is None:
@@ -357,6 +379,7 @@ _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     _smaller_limits,
     _notes,
     _acls,
+    _transforms,
     _switched_off,
     preserved_topics,
 )

@@ -100,6 +100,30 @@ class Link(NamedTuple):
         predicate = self.predicate
         return not isinstance(predicate, TopicNameMatches) or predicate.matches(topic) is not self.negates
 
+    def __str__(self) -> str:
+        """Java's names with what is configured: `Filter unless HasHeaderKey region`."""
+        if self.predicate is None:
+            return _described(self.transform)
+        word = "unless" if self.negates else "if"
+        return f"{_described(self.transform)} {word} {_described(self.predicate)}"
+
+
+def _described(item: Transform | Predicate) -> str:
+    match item:
+        case TopicNameMatches(pattern):
+            what = pattern
+        case HasHeaderKey(name) | InsertHeader(name):
+            what = name
+        case DropHeaders(names):
+            what = ", ".join(sorted(names))
+        case Function(reference):
+            what = reference
+        case RegexRouter(regex, replacement):
+            what = f"{regex} to {replacement}"
+        case _:
+            what = ""
+    return f"{type(item).__name__} {what}".rstrip()
+
 
 class Chain(NamedTuple):
     """`tolerates` leaves a dead letter of a record that a transform fails with (`errors.tolerance=all`)."""
@@ -136,6 +160,11 @@ class Chain(NamedTuple):
             else:
                 links.append(link)
         return tuple(links), topic
+
+    @property
+    def opens_values(self) -> bool:
+        """Whether keys and values are decoded."""
+        return bool(self.modules)
 
     @property
     def changes_records(self) -> bool:

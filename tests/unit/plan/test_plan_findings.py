@@ -16,6 +16,7 @@ from sparkmirror.plan.flow_plan import FlowPlan, PlannedCopy
 from sparkmirror.plan.flow_survey import FlowSurvey, Refusal
 from sparkmirror.plan.plan_findings import NEVER_AGAIN, findings, findings_between, joined
 from sparkmirror.policies.filters import DefaultTopicFilter
+from sparkmirror.policies.replication import RoutedPolicy
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Blocked, BlockKind
 from sparkmirror.setup.acl_plan import AclPlan
@@ -23,6 +24,16 @@ from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicNote, TopicPlan
 from sparkmirror.storage.own_topics import OwnTopic, Unfit
+from sparkmirror.transforms.chain import (
+    Chain,
+    DropHeaders,
+    Filter,
+    Function,
+    HasHeaderKey,
+    Link,
+    RegexRouter,
+    TopicNameMatches,
+)
 
 MODERN = {key: ApiRange(0, 20) for key in range(80)}
 ALL_RIGHTS = frozenset(AclOperation)
@@ -391,3 +402,37 @@ def test_what_is_looked_for_once_only_is_said(survey: FlowSurvey) -> None:
         "refresh.groups.enabled": (Severity.NOTE, LATER_GROUPS),
     }
     assert not [it for it in findings(survey) if it.kind == NEVER_AGAIN]
+
+
+def with_chain(survey: FlowSurvey, *links: Link) -> FlowSurvey:
+    settings, chain = survey.settings, Chain(links)
+    policy = RoutedPolicy(settings.policy, chain.route) if chain.routes else settings.policy
+    copying = replace(settings.copying, transforms=chain)
+    topics = ("orders", "audit")
+    return replace(
+        survey,
+        settings=replace(settings, policy=policy, copying=copying),
+        mirrored=[(topic, policy.format_remote_topic("source", topic)) for topic in topics],
+    )
+
+
+def test_transforms_are_noted_in_a_line(survey: FlowSurvey) -> None:
+    audit = TopicNameMatches(".*audit", "k")
+    chained = with_chain(
+        survey,
+        Link(RegexRouter(r"source\.(orders)", "eu-$1", "k")),
+        Link(Filter(), HasHeaderKey("eu"), negates=True),
+        Link(DropHeaders(frozenset({"b", "a"})), audit),
+    )
+    found = only(findings(chained))
+    assert summary(found) == ("transforms", Severity.NOTE, "transforms")
+    assert found.text == (
+        "RegexRouter source\\.(orders) to eu-$1; Filter unless HasHeaderKey eu; DropHeaders a, b if "
+        "TopicNameMatches .*audit. They apply to 2 topics; keys and values are not decoded. "
+        "They rename orders to eu-orders"
+    )
+    function = Link(Function("shop.mirror:keep_eu"), audit)
+    assert only(findings(with_chain(survey, function))).text == (
+        "Function shop.mirror:keep_eu if TopicNameMatches .*audit. They apply to 1 topic; keys and values "
+        "are decoded"
+    )
