@@ -75,6 +75,7 @@ def test_what_is_filtered_is_a_gap_and_positions_pass_it(bench: Bench, watch: Pr
         bench.await_copied(topic, with_mark(kept))
         report = watch.await_progress(topic, lambda report: report.position == 204)
     assert (report.lag, report.error, report.records) == (0, None, len(kept))
+    assert report.filtered == 205 - len(kept)
     with running(plan):  # nothing is copied again
         append(bench.source, topic, numbered(20, 200))
         bench.await_copied(topic, with_mark([*kept, *numbered(20, 200)]))

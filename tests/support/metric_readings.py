@@ -36,6 +36,7 @@ PARTITION = PartitionReading(
     lag_s=1.5,
     lost=2,
     looped=5,
+    filtered=6,
     incidents={"records-lost": 1},
 )
 SOURCE = SourceReading(
@@ -50,6 +51,7 @@ SOURCE = SourceReading(
     stalled=1,
     lost=9,
     looped=8,
+    filtered=7,
     incidents={"records-lost": 6},
 )
 CHECKPOINT = CheckpointReading(

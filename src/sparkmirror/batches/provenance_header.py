@@ -52,6 +52,10 @@ class ProvenanceChange(NamedTuple):
     def tolerates(self) -> bool:
         return False
 
+    @property
+    def filtered(self) -> int:
+        return 0
+
     def concerns(self, batch: FetchedBatch, bytes_max: int) -> bool:  # noqa: ARG002 - all batches
         return True
 

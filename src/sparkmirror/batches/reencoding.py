@@ -53,6 +53,11 @@ class Change(Protocol):
         """Whether records that can't be changed are left out."""
         ...
 
+    @property
+    def filtered(self) -> int:
+        """How many records transforms have left out."""
+        ...
+
     def concerns(self, batch: FetchedBatch, bytes_max: int) -> bool:
         """Whether records of the batch may change; else it can go as it is. Raises CorruptBatchError."""
         ...

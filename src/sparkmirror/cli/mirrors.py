@@ -224,6 +224,7 @@ def _partition(it: Json) -> PartitionView:
         None,
         it["incidents"],
         it["lost_records"],
+        it.get("filtered_records", 0),
         it["notice"],
     )
 

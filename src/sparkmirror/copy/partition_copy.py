@@ -211,6 +211,11 @@ class PartitionCopy:
         """The number of records left out because they came from the target."""
         return 0 if self.cycles is None else self.cycles.records
 
+    @property
+    def filtered(self) -> int:
+        """The number of records left out by transforms."""
+        return 0 if self.change is None else self.change.filtered
+
     def _move_past(self, position: int) -> None:
         """Move on to a position before which nothing is left, once outstanding batches have arrived."""
         if self._outstanding:

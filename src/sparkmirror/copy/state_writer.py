@@ -341,6 +341,7 @@ def _progress_of(copy: PartitionCopy, plan: TaskPlan, position: int) -> Partitio
         updated_at=time.time(),
         lost=copy.lost,
         looped=copy.looped,
+        filtered=copy.filtered,
         notice=copy.notice,
         incidents={kind.value: count for kind, count in copy.incidents.items()},
     )

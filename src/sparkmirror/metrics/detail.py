@@ -52,6 +52,7 @@ def _together(its: Sequence[PartitionReading]) -> PartitionReading:
         lag_s=max(ages, default=None),
         lost=sum(it.lost for it in its),
         looped=sum(it.looped for it in its),
+        filtered=sum(it.filtered for it in its),
         incidents=incidents,
     )
 

@@ -95,6 +95,11 @@ _OF_PARTITIONS: tuple[tuple[str, str, Callable[[PartitionReading], float | None]
         "Left out because they had been mirrored from the target; only partitions with such records.",
         lambda it: it.looped or None,
     ),
+    (
+        "sparkmirror_partition_filtered_records",
+        "Left out by a transform; only partitions with such records.",
+        lambda it: it.filtered or None,
+    ),
 )
 """Metrics of a partition: name, help and value; a partition without a value has no sample."""
 
@@ -177,6 +182,7 @@ _OF_CONNECTORS: tuple[tuple[str, str, Callable[[SourceReading], int]], ...] = (
         lambda it: it.lost,
     ),
     ("sparkmirror_looped_records_total", "Left out: mirrored from the target.", lambda it: it.looped),
+    ("sparkmirror_filtered_records_total", "Left out by a transform.", lambda it: it.filtered),
     ("sparkmirror_retries_total", "How often a partition started to retry.", lambda it: it.retries),
     (
         "sparkmirror_failures_total",

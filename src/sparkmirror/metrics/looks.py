@@ -68,8 +68,8 @@ class PartitionLook(NamedTuple):
     where it is, of the clock of `SourceLook.now`. None where there is none, or nothing is known. `is_silent`:
     the present copy job has not reported it. `promotion` is that of its topic, which no task copies then.
     `source_throttled` and `target_throttled` are the shares of the last minute in which a quota of that
-    cluster throttled its task. `records`, `bytes`, `lost`, `looped` and `incidents` are since this process
-    started; `last_latency_ms` is the mean of the records that were reported last.
+    cluster throttled its task. `records`, `bytes`, `lost`, `looped`, `filtered` and `incidents` are since
+    this process started; `last_latency_ms` is the mean of the records that were reported last.
     """
 
     source: TopicPartition
@@ -93,6 +93,7 @@ class PartitionLook(NamedTuple):
     records: int = 0
     bytes: int = 0
     looped: int = 0
+    filtered: int = 0
     last_latency_ms: float = 0.0
 
 

@@ -42,6 +42,9 @@ class _Counted(Protocol):
     def looped(self) -> int: ...
 
     @property
+    def filtered(self) -> int: ...
+
+    @property
     def incidents(self) -> Mapping[str, int]: ...
 
 
@@ -53,6 +56,7 @@ class Counts(NamedTuple):
     latency: LatencyHistogram = EMPTY
     lost: int = 0
     looped: int = 0
+    filtered: int = 0
     incidents: Mapping[str, int] = _NO_INCIDENTS
 
     def plus(self, report: PartitionProgress | None) -> _Counted:
@@ -69,6 +73,7 @@ def _summed(counts: Counts, report: PartitionProgress) -> Counts:
         counts.latency.merged(report.latency) if counts.latency.counts else report.latency,
         counts.lost + report.lost,
         counts.looped + report.looped,
+        counts.filtered + report.filtered,
         Counter(counts.incidents) + Counter(report.incidents) if counts.incidents else report.incidents,
     )
 

@@ -34,6 +34,7 @@ class PartitionReading(NamedTuple):
     lag_s: float | None
     lost: int
     looped: int
+    filtered: int
     incidents: Mapping[str, int]
 
     @classmethod
@@ -62,6 +63,7 @@ class PartitionReading(NamedTuple):
             lag_s=look.lag_s if cut_off_s is None else max(look.lag_s or 0.0, cut_off_s),
             lost=look.lost,
             looped=look.looped,
+            filtered=look.filtered,
             incidents=look.incidents,
         )
 
@@ -154,10 +156,10 @@ class ConnectorReading:
 class SourceReading(ConnectorReading):
     """`states` counts partitions; `retries` and `failures` count their changes to such a state.
 
-    `lost`, `looped` and `incidents` include partitions that are no longer copied. `gone` is the number of
-    topics that were deleted on the source while the target has copies of them, as far as is known. `up` tells
-    by alias whether a cluster answers, as far as is known. `of_tasks` has the tasks that measured something.
-    `verified` has the last comparison of each partition.
+    `lost`, `looped`, `filtered` and `incidents` include partitions that are no longer copied. `gone` is the
+    number of topics that were deleted on the source while the target has copies of them, as far as is known.
+    `up` tells by alias whether a cluster answers, as far as is known. `of_tasks` has the tasks that measured
+    something. `verified` has the last comparison of each partition.
     """
 
     partitions: Sequence[PartitionReading]
@@ -168,6 +170,7 @@ class SourceReading(ConnectorReading):
     stalled: int
     lost: int
     looped: int
+    filtered: int
     incidents: Mapping[str, int]
     gone: int = 0
     up: Mapping[Alias, bool] = field(default_factory=dict)

@@ -134,6 +134,7 @@ class SourceMeter:
                 stalled=int(table.columns.is_stalled.sum()),
                 lost=sum(counts.lost for counts in every),
                 looped=sum(counts.looped for counts in every),
+                filtered=sum(counts.filtered for counts in every),
                 of_tasks=self._tasks.readings(len(tasks), now) if cut_off_s is None else {},
                 incidents=_added_up(counts.incidents for counts in every if counts.incidents),
             )

@@ -165,6 +165,7 @@ def _look(sources: list[TopicPartition], columns: Columns, every: KnownRows, row
         records=counts.records,
         bytes=counts.bytes,
         looped=counts.looped,
+        filtered=counts.filtered,
         last_latency_ms=last_latency_ms(counts, known.last),
     )
 

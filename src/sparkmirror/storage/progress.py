@@ -46,9 +46,10 @@ class PartitionProgress:
 
     `position` is the last replicated upstream offset; `lag` is in records; `updated_at` in epoch seconds.
     `lost` counts records that were gone from the source before they were copied, `looped` those that were
-    left out because they had been mirrored from the target; `notice` is the last incident that users should
-    know of although the partition runs; `incidents` counts them by their kind (`IncidentKind`), since the
-    task started. `attempt` is how often Spark had started the task before.
+    left out because they had been mirrored from the target, `filtered` those that transforms left out;
+    `notice` is the last incident that users should know of although the partition runs; `incidents` counts
+    them by their kind (`IncidentKind`), since the task started. `attempt` is how often Spark had started the
+    task before.
     """
 
     connector: ConnectorName
@@ -66,6 +67,7 @@ class PartitionProgress:
     updated_at: float
     lost: int = 0
     looped: int = 0
+    filtered: int = 0
     notice: str | None = None
     incidents: Mapping[str, int] = field(default_factory=dict)
     attempt: int = 0
@@ -95,6 +97,7 @@ class PartitionProgress:
             "time": self.updated_at,
             "lost": self.lost,
             "looped": self.looped,
+            "filtered": self.filtered,
             "notice": self.notice,
             "incidents": dict(self.incidents),
         }
@@ -321,6 +324,7 @@ def _progress(key: list[Any], value: dict[str, Any]) -> PartitionProgress:
         updated_at=value["time"],
         lost=value["lost"],
         looped=value.get("looped", 0),
+        filtered=value.get("filtered", 0),
         notice=value["notice"],
         incidents=value["incidents"],
         attempt=value.get("attempt", 0),

@@ -37,6 +37,7 @@ class PartitionChange:
 
     def __init__(self, chain: Chain, partition: TopicPartition) -> None:
         self.tolerates = chain.tolerates
+        self.filtered = 0
         self._links = chain.links
         self._partition = partition
         self._names = _names_looked_for(chain.links)
@@ -68,6 +69,7 @@ class PartitionChange:
             changed = self.changed(records)
         except FunctionFailedError as error:
             raise self._failed(opened, records, error, encoding) from error
+        self.filtered += records.num_rows - changed.records.num_rows
         return None if changed.records is records else self._encoded(opened, changed, encoding)
 
     def _failed(
@@ -81,6 +83,7 @@ class PartitionChange:
                 before, good = self.changed(records.slice(0, middle)), middle
             except FunctionFailedError as earlier:
                 bad, error = middle, earlier
+        self.filtered += good - before.records.num_rows
         offset = records.column("offset")[good].as_py()
         return ChangeFailedError(offset, str(error), self._encoded(opened, before, encoding))
 

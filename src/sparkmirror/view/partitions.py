@@ -119,6 +119,7 @@ class Partitions:
             look.latencies,
             look.incidents,
             look.lost,
+            look.filtered,
             report.notice if report is not None else None,
         )
 

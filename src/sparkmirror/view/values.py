@@ -55,6 +55,7 @@ class PartitionView(NamedTuple):
     latencies: Latencies | None
     incidents: Mapping[str, int]
     lost: int
+    filtered: int
     notice: str | None
 
     @property

@@ -204,6 +204,7 @@ def _partition(flow: FlowView, partition: PartitionView) -> Json:
         "quiet_for_seconds": _rounded(flow.age(partition.quiet_since)),
         "incidents": dict(sorted(partition.incidents.items())),
         "lost_records": partition.lost,
+        "filtered_records": partition.filtered,
         "notice": partition.notice,
     }
 

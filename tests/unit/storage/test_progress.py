@@ -136,6 +136,7 @@ def test_other_programs_can_read_a_report() -> None:
         "time": 1.5,
         "lost": 0,
         "looped": 0,
+        "filtered": 0,
         "notice": None,
         "incidents": {},
     }

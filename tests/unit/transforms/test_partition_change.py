@@ -143,6 +143,8 @@ def test_records_are_those_that_java_s_loop_makes(name: str, codec: int) -> None
         end = records[-1].offset + 1
         wanted = [one for record in records if (one := expected(record, chain)) is not None]
         assert copied(response, change(*chain)) == (wanted, end)
+        counting = change(*chain)
+        assert len(copied(response, counting)[0]) + counting.filtered == len(records)
         later = records[100].offset
         assert copied(response, change(*chain), later)[0] == [one for one in wanted if one.offset >= later]
 
@@ -294,6 +296,7 @@ def test_records_before_the_one_with_which_a_function_fails_are_copied() -> None
     raised = f"{__name__}:raising raised ValueError: a bad value"
     assert failed == [(125, 125, raised), (130, 130, raised)]
     assert position == 150
+    assert len(done) + changing.filtered + len(failed) == 50
     assert done == [100 + at for at, value in enumerate(values) if not value.endswith((b"7", b"bad"))]
 
 
