@@ -1,7 +1,7 @@
 """Finds where partitions continue whose offsets are preserved: where the target's log ends.
 
 The claim comes first: from then on attempts before can't fill gaps, and what they had open is in the log.
-See docs/decisions/0006.
+See docs/design/preserved-offsets.md.
 """
 
 import logging

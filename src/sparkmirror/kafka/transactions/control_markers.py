@@ -4,7 +4,8 @@ An attempt's first one is an empty transaction of the partition's transactional 
 refuses once the epoch was claimed over. From that marker on the leader refuses those of attempts before. So
 the next ones are written directly, where the right is there: no coordinator repeats them. Of a long gap the
 last few are left at first, so that markers of the next attempt have room beside what is under way; of a short
-one all are written, when the coordinator has said that nobody has claimed since. See docs/decisions/0006.
+one all are written, when the coordinator has said that nobody has claimed since. See
+docs/design/preserved-offsets.md.
 """
 
 import logging
