@@ -146,7 +146,7 @@ class _Batches:
                 yield placed
 
     def _skip_lost(self) -> None:
-        """Go on at the log's start where that has passed the position; else the log ends before it."""
+        """Continue at the log's start where that has passed the position; else the log ends before it."""
         start = self._reader.starts([self._partition])[self._partition]
         if isinstance(start, SparkmirrorError):
             raise start
@@ -187,4 +187,6 @@ def _reaches_into(batch: FetchedBatch, times: TimeRange) -> bool:
 
 def data_loss(what: Sequence[str]) -> KafkaError:
     """The error for records that can't be read any more."""
-    return KafkaError(f"{'; '.join(what)}; with failOnDataLoss=false the query goes on without these records")
+    return KafkaError(
+        f"{'; '.join(what)}; with failOnDataLoss=false the query continues without these records"
+    )

@@ -85,7 +85,7 @@ class SlotChanges:
 
 
 def _passes(held: Held, limit_s: float, now: float, *, holds: bool) -> bool:
-    """Whether it has held for so long; then it is measured anew."""
+    """Whether it has held for so long; then it is measured again."""
     if held.for_s(now, holds=holds) < limit_s:
         return False
     held.end()

@@ -50,7 +50,7 @@ def committed_batch(checkpoint: Path) -> CommittedBatch:
         raise SparkmirrorError(f"{checkpoint} is no checkpoint of a structured stream: it has no offsets/")
     committed = [each for each in _batches(checkpoint / "commits") if (offsets / str(each)).is_file()]
     if not committed:
-        raise SparkmirrorError(f"{checkpoint}: the query has committed no batch yet; start it anew")
+        raise SparkmirrorError(f"{checkpoint}: the query has committed no batch yet; start it as a new query")
     number = max(committed)
     try:
         sources = list(_sources((offsets / str(number)).read_text(encoding="utf-8")))

@@ -46,7 +46,7 @@ def _notes(batch: CommittedBatch, start: StreamStart) -> list[str]:
     if start.is_same:
         notes.append(
             "topics and offsets are the same on both clusters: there is nothing to do but to set "
-            "kafka.bootstrap.servers, and the query goes on from its checkpoint"
+            "kafka.bootstrap.servers, and the query continues from its checkpoint"
         )
     if start.inexact:
         notes.append(f"some records are read again, none is skipped: {_named(start.inexact)}")

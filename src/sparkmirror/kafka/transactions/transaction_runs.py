@@ -96,7 +96,7 @@ class Transactions:
     def resume(
         self, producer: ProducerId, partitions: Collection[TopicPartition], *, is_version_2: bool
     ) -> None:
-        """Go on with a transaction that another process has begun and added these partitions to.
+        """Continue a transaction that another process has begun and added these partitions to.
 
         Nothing is fenced: if another producer has taken the id over since, `add` and `end` raise FencedError.
         """
