@@ -162,6 +162,18 @@ def test_clusters_that_do_not_answer_are_named_with_their_setting(
     assert "a->b: a does not answer (a.bootstrap.servers = 127.0.0.1:1): can't connect to" in shown.err
 
 
+@pytest.mark.parametrize("command", ["plan", "run"])
+def test_an_alias_with_the_separator_in_it_is_refused_by_name(
+    command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(UNREACHABLE.replace("clusters = a", "clusters = dc.a").replace("\na", "\ndc.a"))
+    assert main([command, str(file)]) == 2
+    said = capsys.readouterr().err
+    assert "source.cluster.alias" in said
+    assert "takes for a topic of the cluster 'dc'" in said
+
+
 @pytest.mark.parametrize(("options", "code"), [([], 2), (["--detailed-exitcode"], 1)])
 def test_no_wrong_usage_looks_like_changes(options: list[str], code: int) -> None:
     with pytest.raises(SystemExit) as ended:
