@@ -1,4 +1,4 @@
-"""Connectors as a tutorial deploys them, with factors of 3 by default, on clusters of one broker each.
+"""Connectors as a tutorial deploys them, with factors of 3 by default, on clusters of two brokers each.
 
 As with Java, records are copied by tasks that run; what can't be created is named with the factor to set, and
 its connector is FAILED.
@@ -58,7 +58,7 @@ MORE: Final[dict[str, dict[str, object]]] = {
 @pytest.fixture(scope="module")
 def short_pair(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[LocalCluster, LocalCluster]]:
     folder = tmp_path_factory.mktemp("short")
-    plans = [(ClusterSpec(name, heap_mb=192), folder / name) for name in ("source-0", "target-0")]
+    plans = [(ClusterSpec(name, brokers=2, heap_mb=192), folder / name) for name in ("source-0", "target-0")]
     source, target = start_clusters(plans)
     create_topic(source.bootstrap_servers, TOPIC, partitions=PARTITIONS)
     for partition in range(PARTITIONS):

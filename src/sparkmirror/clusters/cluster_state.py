@@ -19,7 +19,7 @@ class ClusterSpec:
     """The specification of a cluster. `settings` override the brokers' server.properties."""
 
     name: str
-    brokers: Literal[1, 3] = 1
+    brokers: Literal[1, 2, 3] = 1
     settings: Mapping[str, str] = field(default_factory=dict)
     heap_mb: int = 512
 
