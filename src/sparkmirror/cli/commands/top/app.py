@@ -27,7 +27,9 @@ from sparkmirror.cli.commands.top.tables import (
 )
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
-from sparkmirror.ui.numbers import count, duration, rate, size
+from sparkmirror.domain.quantities import counted
+from sparkmirror.ui.numbers import duration, rate, size
+from sparkmirror.view.words import CALM
 
 Ask = Callable[[Mapping[str, str]], Json]
 """Answers as `GET /mirror` does. Raises SparkmirrorError, and LookupError for a flow that is gone."""
@@ -241,6 +243,18 @@ def _errors(flow: Json) -> list[str]:
     return list(dict.fromkeys(error for error in errors if error))
 
 
+def _figures(flow: Json) -> str:
+    """The lag and the speed, as far as they are known."""
+    records, age_s = flow["lag_records"], flow["lag_seconds"]
+    lag = "unknown" if records is None else counted(records, "record")
+    found = [f"lag {lag}" if age_s is None else f"lag {lag}, {duration(age_s)}"]
+    if flow["records_per_second"] is not None:
+        found.append(f"{rate(flow['records_per_second'])} records/s")
+    if flow["bytes_per_second"] is not None:
+        found.append(f"{size(flow['bytes_per_second'])}/s")
+    return "  ".join(found)
+
+
 def _head(content: Json, flow: Json | None, kind: Kind, table: Table, matching: str) -> Text:
     at = datetime.fromtimestamp(content["made_at_ms"] / 1000, UTC).strftime("%H:%M:%S UTC")
     head = Text(f"{printable(content['node'])}  {at}  ")
@@ -252,12 +266,12 @@ def _head(content: Json, flow: Json | None, kind: Kind, table: Table, matching: 
     state = flow["state"]
     head.append(f"\n{printable(_name(flow))}  ", "bold")
     head.append(state["word"], _STYLES.get(state["word"], ""))
-    head.append(
-        f"  lag {count(flow['lag_records'])} records, {duration(flow['lag_seconds'])}"
-        f"  {rate(flow['records_per_second'])} records/s  {size(flow['bytes_per_second'])}/s"
-    )
-    for error in _errors(flow):
+    head.append(f"  {_figures(flow)}")
+    errors = _errors(flow)
+    for error in errors:
         head.append(f"\n{printable(error)}", "red")
+    if not errors and state["advice"] and state["word"] not in CALM:
+        head.append(f"\n{printable(state['advice'])}")
     total = "unknown" if table.total is None else f"{table.total:,}"
     some = f"{len(table.rows):,} of " if table.total is not None and table.total > len(table.rows) else ""
     having = f" with {printable(matching)}" if matching else ""

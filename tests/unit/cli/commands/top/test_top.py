@@ -80,7 +80,7 @@ def driven(mirror: Mirror, steps: Callable[[Terminal], Awaitable[None]], flow: s
 
 def test_keys_choose_what_is_listed_worst_first() -> None:
     async def steps(terminal: Terminal) -> None:
-        assert "a->b  action required  lag unknown records" in terminal.head
+        assert "a->b  action required  lag unknown  5,000 records/s  5 MB/s\n" in terminal.head
         assert "no answer from archive" in terminal.head
         assert "53 topics" in terminal.head
         assert terminal.column("topic")[:2] == ["orders", "errors"]
@@ -93,6 +93,16 @@ def test_keys_choose_what_is_listed_worst_first() -> None:
         await terminal.until(lambda: "b->a  caught up" in terminal.head)
 
     driven(Mirror(), steps)
+
+
+def test_what_a_start_waits_for_is_told() -> None:
+    mirror = Mirror()
+    mirror.looks = [source(partitions=None, waits_for="b")]
+
+    async def steps(terminal: Terminal) -> None:
+        assert "a->b  starting  lag unknown\nwaits for b\n" in terminal.head
+
+    driven(mirror, steps)
 
 
 @pytest.mark.parametrize("key", ["q", "ctrl+c"])
