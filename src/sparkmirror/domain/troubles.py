@@ -18,6 +18,7 @@ from sparkmirror.domain.errors import (
 )
 from sparkmirror.domain.quantities import some_of
 
+NEVER_RUN: Final = "no mirror of this file has run yet"
 NAME: Final = "{name}"
 """Stands in reasons and remedies for the name of each thing that they are about."""
 

@@ -72,7 +72,7 @@ class _Asking:
         found = self._findings(topic, source, target)
         blocking = [finding for finding in found if finding.severity is Severity.BLOCKS]
         others = [finding for finding in found if finding.severity is Severity.WARNS]
-        reports, troubles = self._said()
+        reports, troubles, is_stopped = self._said(source)
         about = ((Subject.TOPIC, topic), (Subject.CONFIG, remote))
         differs = {it.what: it.reason for it in troubles if it.word is TroubleWord.DIFFERS}
         return replace(
@@ -83,6 +83,7 @@ class _Asking:
             acls=self._acls(remote),
             obstacles=list(map(_line, blocking)),
             notes=[*map(_line, others), *self._notes],
+            waits_for_start=is_stopped,
         )
 
     def _hints(self, topic: str, source: Collection[str]) -> Sequence[str]:
@@ -147,25 +148,29 @@ class _Asking:
             self._notes.append(f"positions can't be read: {error}")
             return {}
 
-    def _said(self) -> tuple[Mapping[TopicPartition, PartitionProgress], Sequence[Trouble]]:
-        """The mirror's last reports, and what it can't do."""
+    def _said(
+        self, topics: Collection[str]
+    ) -> tuple[Mapping[TopicPartition, PartitionProgress], Sequence[Trouble], bool]:
+        """The mirror's last reports, what it can't do, and whether it was stopped, or has never run."""
         topic = StateTopic.PROGRESS.of(self._flow.flow.source)
         with closing(ProgressReader(self._flow.worker_client, topic, may_be_missing=True)) as reader:
             try:
                 reader.catch_up()
             except KafkaError as error:
-                if error.code != UNKNOWN_TOPIC_OR_PARTITION:  # it has never run, or Java's mirror does
-                    self._notes.append(f"the mirror's progress topic can't be read: {error}")
-                return {}, ()
+                if error.code == UNKNOWN_TOPIC_OR_PARTITION:  # it has never run, or Java's mirror does
+                    return {}, (), not self._begun(topics)
+                self._notes.append(f"the mirror's progress topic can't be read: {error}")
+                return {}, (), False
             name = self._connector.name
             job = reader.job_epochs.get(name)
+            is_stopped = job is not None and job.stopped
             reports = {
                 # A mirror that was stopped has stored its last positions, and another may run since then.
-                source: replace(report, position=None) if job is not None and job.stopped else report
+                source: replace(report, position=None) if is_stopped else report
                 for (of, source), report in reader.poll().items()
                 if of == name
             }
-            return reports, reader.troubles_of(name)
+            return reports, reader.troubles_of(name), is_stopped
 
     def _configs(self, topic: str, remote: str, refused: Mapping[str, str]) -> Sequence[ConfigDifference]:
         try:

@@ -73,6 +73,8 @@ class TopicFacts:
     notes: Sequence[str] = ()
     refreshes: bool = True
     """Whether topics and partitions that come later are mirrored, too."""
+    waits_for_start: bool = False
+    """Whether the mirror was stopped in order, or has never run."""
     troubles: Sequence[Trouble] = ()
 
 
@@ -100,7 +102,7 @@ def _notes(facts: TopicFacts) -> list[str]:
         if not facts.refreshes and (there is None or there < here):
             pass  # an obstacle
         elif there is None:
-            notes.append(f"{facts.remote} is not on {target} yet{_when(facts, 'of topics creates it')}")
+            notes.append(f"{facts.remote} is not on {target} yet{_when(facts, 'creates it')}")
         elif there < here:
             lacks = f"{facts.remote} has {counted(there, 'partition')} and needs {here}"
             notes.append(f"{lacks}{_when(facts, 'adds them')}")
@@ -114,7 +116,8 @@ def _notes(facts: TopicFacts) -> list[str]:
 
 def _when(facts: TopicFacts, what: str) -> str:
     """Announce when it is mirrored, if it will be."""
-    return "" if _obstacles(facts) else f": the next refresh {what}"
+    when = "next start of the mirror" if facts.waits_for_start else "next refresh"
+    return "" if _obstacles(facts) else f": the {when} {what}"
 
 
 def _partition(facts: TopicFacts, partition: MirroredPartition) -> PartitionExplanation:

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple, Protocol
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.quantities import counted, some_of
-from sparkmirror.status.flow_look import NEVER_RUN
+from sparkmirror.domain.troubles import NEVER_RUN
 from sparkmirror.storage.promotions import Promotions
 from sparkmirror.view.values import PartitionView, State
-from sparkmirror.view.words import Word, is_fine
+from sparkmirror.view.words import CALM, Word, is_fine
 
 
 class LagLimit(NamedTuple):
@@ -114,7 +114,7 @@ def waits_for(lags: Sequence[FlowLag]) -> str | None:
     text = f"{some_of([str(lag.flow) for lag in left])}: "
     text += f"{counted(sum(lag.records for lag in left), 'record')} to copy"
     text += f", {counted(behind, 'partition')} behind" + (f", {unknown:,} unknown" if unknown else "")
-    causes = [told(lag.state) for lag in left if lag.state.error or not lag.has_topics]
+    causes = [told(lag.state) for lag in left if lag.state.error or lag.state.word not in CALM]
     causes += [f"{it.source}: {told(it.state)}" for lag in left for it in _in_error(lag)]
     return text + "".join(f"; {cause}" for cause in causes[:1])
 

@@ -10,11 +10,10 @@ from typing import Final
 
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.domain.quantities import as_ago
-from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.domain.troubles import NEVER_RUN, Cause, Subject, Trouble, TroubleWord
 from sparkmirror.storage.progress import ConnectorTroubles, JobEpoch, PartitionProgress
 from sparkmirror.storage.promotions import Promotions
 
-NEVER_RUN: Final = "no mirror of this file has run yet"
 _SILENT_AFTER_S: Final = 15.0
 _HEARTBEATS_MISSED: Final = 3
 _AFTER_STOP_S: Final = 5.0

@@ -13,8 +13,10 @@ from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.domain.topics import TopicListing, topics_with
+from sparkmirror.domain.troubles import NEVER_RUN
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
+from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.source import MirrorSourceSettings
@@ -193,9 +195,11 @@ def _positions(
         return read_positions(*settings.positions_of(connector.name), wanted)
     except KafkaError as error:
         flow = settings.flow
-        raise KafkaError(
-            f"the positions of {flow} can't be read on {flow.target}: {error}. Has the flow run?", error.code
-        ) from error
+        if error.code == UNKNOWN_TOPIC_OR_PARTITION:
+            text = f"{flow}: nothing to compare: {NEVER_RUN}"
+            raise KafkaError(text, error.code) from error
+        text = f"the positions of {flow} can't be read on {flow.target}: {error}"
+        raise KafkaError(text, error.code) from error
 
 
 def _migrations(settings: FlowWorker, connector: ConfiguredSource) -> Migrations:

@@ -40,6 +40,8 @@ class Situation(NamedTuple):
     """Whether the mirror was stopped in order."""
     is_away: Flags | bool = False
     """Whether the source does not answer: what it has by now is not known."""
+    is_dead: Flags | bool = False
+    """Whether the mirror does not run, and was not stopped in order: nothing is on its way."""
 
     @property
     def is_cut_off(self) -> Flags:
@@ -102,6 +104,12 @@ CONDITIONS: Final = (
         lambda it: (it.standstill == "stopped") | it.is_stopped,
         Word.STOPPED,
         "start it again to continue",
+    ),
+    Condition(
+        "it has lag, and the mirror does not run",
+        lambda it: it.is_dead & (it.lag > 0),
+        Word.ACTION_REQUIRED,
+        "start the mirror",
     ),
     Condition(
         "its copy job has just begun, and its task has not reported it",

@@ -69,6 +69,7 @@ class Partitions:
             self._of_looks(_begins, looks, without_reports),
             self._of_looks(lambda look: look.is_stopped, looks, without_reports),
             self._of_looks(_is_away, looks, without_reports),
+            self._of_looks(_is_dead, looks, without_reports),
         )
         self._cut_off = situation.is_cut_off
         self.conditions = conditions_of(situation)
@@ -220,6 +221,10 @@ def _begins(look: SourceLook) -> bool:
 
 def _is_away(look: SourceLook) -> bool:
     return any(it.alias == look.flow.source and it.is_up is False for it in look.clusters)
+
+
+def _is_dead(look: SourceLook) -> bool:
+    return look.is_observed and look.is_running is False and not look.is_stopped
 
 
 def _copied(look: SourceLook) -> PartitionTable:

@@ -44,7 +44,7 @@ def test_a_topic_that_is_not_there() -> None:
 @pytest.mark.parametrize(
     ("there", "note"),
     [
-        (None, "us.orders is not on eu yet: the next refresh of topics creates it"),
+        (None, "us.orders is not on eu yet: the next refresh creates it"),
         (1, "us.orders has 1 partition and needs 2: the next refresh adds them"),
         (3, "us.orders has 3 partitions and needs 2: the others stay empty"),
     ],
@@ -52,6 +52,11 @@ def test_a_topic_that_is_not_there() -> None:
 def test_numbers_of_partitions(there: int | None, note: str) -> None:
     found = explain(replace(FACTS, source_partitions=2, target_partitions=there))
     assert (found.is_fine, found.notes) == (True, [note])
+
+
+def test_nothing_is_created_before_the_mirror_starts() -> None:
+    facts = replace(FACTS, source_partitions=2, target_partitions=None, waits_for_start=True)
+    assert explain(facts).notes == ["us.orders is not on eu yet: the next start of the mirror creates it"]
 
 
 @pytest.mark.parametrize(

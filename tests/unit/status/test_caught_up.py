@@ -5,10 +5,9 @@ from typing import Any, Final
 import pytest
 
 from sparkmirror.domain.ids import ConnectorName
-from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.domain.troubles import NEVER_RUN, Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import ConnectorLook, HeartbeatLook
 from sparkmirror.status.caught_up import LagLimit, lag_of, waits_for
-from sparkmirror.status.flow_look import NEVER_RUN
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.view.making import Node, view_of

@@ -3,8 +3,8 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.domain.ids import ConnectorName, TopicPartition
-from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
-from sparkmirror.status.flow_look import NEVER_RUN, FlowLook
+from sparkmirror.domain.troubles import NEVER_RUN, Cause, Subject, Trouble, TroubleWord
+from sparkmirror.status.flow_look import FlowLook
 from sparkmirror.storage.progress import ConnectorTroubles, JobEpoch, PartitionProgress
 from tests.support.progress_records import IDLE
 

@@ -44,6 +44,10 @@ EXAMPLES = {
     "its connector failed": (situation(look(), "failed"), Word.ACTION_REQUIRED),
     "its connector is paused": (situation(look(), "paused"), Word.PAUSED),
     "its connector, or the mirror, was stopped in order": (situation(look(), "stopped"), Word.STOPPED),
+    "it has lag, and the mirror does not run": (
+        situation(look(reported={"lag": 1}, lag_s=0.5))._replace(is_dead=True),
+        Word.ACTION_REQUIRED,
+    ),
     "its copy job has just begun, and its task has not reported it": (
         situation(UNREPORTED)._replace(begins=True),
         Word.STARTING,

@@ -20,9 +20,9 @@ from sparkmirror.client.connect_rest import ConnectUnreachableError
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.printable import printable
 from sparkmirror.domain.quantities import as_time, counted
+from sparkmirror.domain.troubles import NEVER_RUN
 from sparkmirror.policies.java_regex import compile_list
 from sparkmirror.status.caught_up import FlowLag, LagLimit, lag_of, told, waits_for
-from sparkmirror.status.flow_look import NEVER_RUN
 from sparkmirror.storage.promotions import Promotions, promotions_json
 from sparkmirror.view.values import PartitionView
 from sparkmirror.view.words import Word
@@ -146,7 +146,9 @@ def _show(lag: FlowLag) -> None:
     listed = [*lag.unknown, *lag.behind]
     if not listed:
         return
-    rows = [("  partition", "end", "mirrored to", "lag", "age", ""), *map(_row, listed[:_SHOWN_MAX])]
+    is_told = lag.state.error is not None
+    cells = (_row(it, is_told=is_told) for it in listed[:_SHOWN_MAX])
+    rows = [("  partition", "end", "mirrored to", "lag", "age", ""), *cells]
     for line in aligned(rows, right=(1, 2, 3, 4)):
         sys.stdout.write(f"{line.rstrip()}\n")
     if len(listed) > _SHOWN_MAX:
@@ -162,34 +164,45 @@ def _show_promoted(promoted: Promotions) -> None:
 
 def _summary(lag: FlowLag) -> str:
     if not lag.partitions:
-        if lag.promoted:
-            return "nothing is left to copy"
-        if lag.only_heartbeats:
-            return "only heartbeats"
-        return "no topic that it mirrors has such a name" if lag.has_topics else told(lag.state)
-    behind, unknown, all_of_them = len(lag.behind), len(lag.unknown), len(lag.partitions)
+        return _nothing_to_copy(lag)
+    state = lag.state
+    if lag.is_caught_up is False and not lag.behind and state.error == NEVER_RUN:
+        return told(state)
+    said = [_figures(lag)]
+    if lag.is_running is False:
+        said.append(told(state))
+    elif lag.unknown and state.error is not None and state.word is Word.UNKNOWN:
+        return f"{said[0]} ({state.error})"
+    return "; ".join(said)
+
+
+def _nothing_to_copy(lag: FlowLag) -> str:
+    if lag.promoted:
+        return "nothing is left to copy"
+    if lag.only_heartbeats:
+        return "only heartbeats"
+    return "no topic that it mirrors has such a name" if lag.has_topics else told(lag.state)
+
+
+def _figures(lag: FlowLag) -> str:
+    behind, unknown, everything = len(lag.behind), len(lag.unknown), counted(len(lag.partitions), "partition")
     if not behind and not unknown:
         on_their_way = f", {counted(lag.records, 'record')} on the way" if lag.records else ""
-        caught_up = f"caught up, {counted(all_of_them, 'partition')}{on_their_way}"
-        if lag.is_running is not False:
-            return caught_up
-        return told(lag.state) if lag.state.error == NEVER_RUN else f"{caught_up}; {told(lag.state)}"
-    of = f"of {counted(all_of_them, 'partition')}"
-    parts = [f"{counted(lag.records, 'record')} behind, in {behind:,} {of}"] if behind else []
-    parts += [f"{unknown:,} {of} unknown"] if unknown else []
-    state = lag.state
-    is_why = state.error is not None and state.word is Word.UNKNOWN
-    return "; ".join(parts) + (f" ({state.error})" if is_why else "")
+        return f"caught up, {everything}{on_their_way}"
+    parts = [f"{counted(lag.records, 'record')} behind, in {behind:,} of {everything}"] if behind else []
+    parts += [f"{unknown:,} of {everything} unknown"] if unknown else []
+    return "; ".join(parts)
 
 
-def _row(it: PartitionView) -> tuple[str, ...]:
+def _row(it: PartitionView, *, is_told: bool) -> tuple[str, ...]:
+    """`is_told`: the flow has an error, of which the words of its partitions may be consequences."""
     return (
         f"  {it.source}",
         _number(it.source_end),
         _number(it.position),
         "?" if it.lag.records is None else f"{it.lag.records:,}",
         "" if it.lag.seconds is None else as_time(it.lag.seconds),
-        _why(it) or "",
+        (it.state.error if is_told else _why(it)) or "",
     )
 
 

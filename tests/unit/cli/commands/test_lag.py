@@ -30,3 +30,13 @@ def test_the_cause_of_unknown_lags_is_told() -> None:
     lag = lag_of(answer, bool, LagLimit())
     assert "1 of 1 partition unknown (b does not answer since " in _summary(lag)
     assert (_to_json(lag)["records"], _to_json(lag)["unknown_partitions"]) == (None, 1)
+
+
+def test_why_nothing_is_copied_is_told_beside_the_lag() -> None:
+    never = "no mirror of this file has run yet"
+    (answer,) = answers(
+        source(look("orders", 0, {"lag": 3}, lag_s=0.5), is_observed=True, is_running=False, trouble=never)
+    )
+    lag = lag_of(answer, bool, LagLimit(by_word=True))
+    assert _summary(lag) == f"3 records behind, in 1 of 1 partition; action required: {never}"
+    assert [it["why"] for it in _to_json(lag)["partitions"]] == [None]

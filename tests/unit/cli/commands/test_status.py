@@ -7,9 +7,8 @@ from sparkmirror.cli.commands.mirror_status import status_view, to_json
 from sparkmirror.cli.main import main
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.domain.incidents import unfenced
-from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.domain.troubles import NEVER_RUN, Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, HeartbeatLook
-from sparkmirror.status.flow_look import NEVER_RUN
 from sparkmirror.storage.progress import Driver, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.view.words import Word
