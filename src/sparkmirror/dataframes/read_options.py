@@ -87,7 +87,6 @@ OPTIONS: Final = Definition(
 """All options but those that begin with `kafka.`, which are the consumer's."""
 
 _SELECTIONS: Final = ("subscribe", "subscribePattern", "assign")
-_NOT_IN_STREAMS: Final = ("endingOffsets", "endingOffsetsByTimestamp", "endingTimestamp")
 
 
 @dataclass(frozen=True, slots=True)
