@@ -1,5 +1,6 @@
-"""Tests that the documents name files that exist, and few of them at a time."""
+"""Tests documents and docstrings: what they name exists, pages are short, sentences have a subject."""
 
+import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -50,6 +51,7 @@ _MEASURED: Final = re.compile(r"(?<![\w.])\d+[.,]\d[\d.,]*\b(?!\.)")
 _LINK: Final = re.compile(r"\]\((?!\w+://|#)([^)#]+)")
 _ANCHOR: Final = re.compile(r"\]\((?!\w+://)([^)#\s]*\.md)?#([^)\s]+)\)")
 _HEADING: Final = re.compile(r"^#+ (.+)$", re.MULTILINE)
+_FRAGMENT: Final = re.compile(r"[\w.]+: (?:Of|As|Those|Behind|Without|Its|What|Who|How|Where)\b")
 _PARAGRAPH: Final = re.compile(r"\n\s*(?:\n|(?=[-|]\s|\d+\. ))")
 
 
@@ -125,6 +127,17 @@ def test_tests_that_have_kafkas_own_cases_exist() -> None:
     named = set(_TEST.findall(cases))
     assert named
     assert named - functions(sources_of_tests()) == set()
+
+
+def test_docstrings_begin_with_a_verb_or_a_noun() -> None:
+    texts = [
+        f"{path.name}: {node.value.value!s}"
+        for path in sorted((ROOT / "src").rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
+    assert texts
+    assert [text for text in texts if _FRAGMENT.match(text)] == []
 
 
 def anchors(page: Path) -> set[str]:

@@ -55,7 +55,7 @@ class Change(Protocol):
 
     @property
     def filtered(self) -> int:
-        """How many records transforms have left out."""
+        """The number of records that transforms have left out."""
         ...
 
     def concerns(self, batch: FetchedBatch, bytes_max: int) -> bool:

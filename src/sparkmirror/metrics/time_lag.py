@@ -30,7 +30,7 @@ class TimeLag:
         self._end = 0
         self._next = 0
         self.known_since: float | None = None
-        """What `since` returns whatever it is told; None where that decides."""
+        """The result of `since` where it needs no age of a record, else None."""
 
     def update(self, next_offset: int, end: int, now: float) -> None:
         """`next_offset` is the first that is not on the target yet, `end` the source's end."""

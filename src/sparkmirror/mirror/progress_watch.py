@@ -104,7 +104,7 @@ class ProgressWatch:
         self.meter = SourceMeter()
         """The numbers for `/metrics`."""
         self.rhythm = LookRhythm()
-        """Of those who look at `meter`."""
+        """The times at which `meter` is looked at."""
         self._reader = reader
         self._began_at = time.time()
         self._current: list[PartitionProgress] = []
