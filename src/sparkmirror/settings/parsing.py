@@ -158,10 +158,12 @@ def _flow_and_policy(connector: Properties) -> tuple[Flow, ReplicationPolicy]:
     flow = Flow(*(Alias(shown_alias(connector, side)) for side in ("source", "target")))
     for side, alias in zip(("source", "target"), flow, strict=True):
         if (wrong := illegal_character(alias)) is not None:
+            key = f"{side}.cluster.alias"
+            character = "a character" if connector.hides(key) else f"the character '{wrong}'"
             raise connector.error(
-                f"{side}.cluster.alias",
-                f"'{alias}' has '{wrong}', and the names of topics of the mirror, which hold the alias, "
-                "can't: use letters, digits, '.', '_' and '-'",
+                key,
+                f"has {character} that no topic's name can hold, and topics of the mirror have the alias in "
+                "theirs: use letters, digits, '.', '_' and '-'",
             )
     sides = zip(("source", "target"), flow, strict=True)
     empty = [

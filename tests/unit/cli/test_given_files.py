@@ -277,8 +277,8 @@ REFUSED: Final = {
         "Invalid value dc.east for configuration source.cluster.alias: 'dc.east' can't be told"
     ),
     "alias-with-slash.properties": (
-        "Invalid value eu/1 for configuration source.cluster.alias: 'eu/1' has '/', and the names of topics "
-        "of the mirror, which hold the alias, can't: use letters, digits, '.', '_' and '-'"
+        "Invalid value eu/1 for configuration source.cluster.alias: has the character '/' that no "
+        "topic's name can hold, and topics of the mirror have the alias in theirs: use letters"
     ),
     "login-of-a-new-kind.properties": (
         "Invalid value SCRAM-SHA-1 for configuration B.sasl.mechanism (line 7): is not supported. These are: "
@@ -336,7 +336,7 @@ REFUSED_ON_A_WORKER: Final = {
     "null.json": "topics.exclude: Null value can not be supplied as the configuration value",
     "blacklist.json": "topics.blacklist: is called topics.exclude since Kafka 2.7",
     "filter-of-their-own.json": "com.example.CompanyFilter",
-    "alias-with-slash.json": "target.cluster.alias: 'eu/2' has '/', and the names of topics of the mirror",
+    "alias-with-slash.json": "target.cluster.alias: has the character '/' that no topic's name can hold",
     "class-with-a-blank.json": "org.apache.kafka.connect.mirror.MirrorSourceConnector",
 }
 WORKER_ONLY: Final = {"worker.properties"}
