@@ -37,6 +37,13 @@ mkdir -p $FOLDER/cgroup/$GROUP
 echo $$ >$FOLDER/cgroup/$GROUP/cgroup.procs
 exec unshare --pid --fork --kill-child --mount --mount-proc --cgroup --ipc --uts sh -c "$INIT"
 """
+_CLEAN_UP: Final = """\
+set -e
+mount --make-rprivate /
+mount -t cgroup2 none $FOLDER/cgroup
+until grep -q "populated 0" $FOLDER/cgroup/$GROUP/cgroup.events; do sleep 0.05; done
+find $FOLDER/cgroup/$GROUP -depth -type d -exec rmdir {} +
+"""
 _INIT: Final = """\
 set -e
 mount --make-rprivate /
@@ -142,7 +149,7 @@ def require_systemd() -> None:
 
 @contextmanager
 def running_machine(folder: Path) -> Iterator[Machine]:
-    """Start systemd with our units; at the end everything in its namespaces is killed."""
+    """Start systemd with our units; at the end its processes are killed and its control groups removed."""
     units = folder / "units"
     units.mkdir(parents=True)
     for target in _TARGETS:
@@ -169,13 +176,20 @@ def running_machine(folder: Path) -> Iterator[Machine]:
         "SOURCES": str(ROOT / "src"),
         "CACHE": str(cache_folder()),
     }
-    variables = [f"{name}={value}" for name, value in environment.items()]
-    step = ["env", *variables, "unshare", "--mount", "sh", "-c", _GROUP]
-    outer = start_process([step], folder / "start.log", outlives_us=False)
+    outer = start_process([_in_own_mounts(environment, _GROUP)], folder / "start.log", outlives_us=False)
+    has_started = False
     try:
-        yield _started(folder, outer)
+        machine = _started(folder, outer)
+        has_started = True
+        yield machine
     finally:
         outer.kill()  # with it goes the first process of the namespaces, and with that all others
+        subprocess.run(_in_own_mounts(environment, _CLEAN_UP), check=has_started, timeout=_START_S)
+
+
+def _in_own_mounts(environment: Mapping[str, str], script: str) -> list[str]:
+    variables = [f"{name}={value}" for name, value in environment.items()]
+    return ["env", *variables, "unshare", "--mount", "sh", "-c", script]
 
 
 def _started(folder: Path, outer: Process) -> Machine:
