@@ -29,6 +29,7 @@ GROUPS: Final = {
     "guarded_cluster": "broken brokers",
     "secured": "one secured broker",
     "session": "one Spark session",
+    "image": "one image",
 }
 """Fixtures that are costly to set up and to keep, and the group of the tests that share them."""
 ORDER: Final = ("system", "faults", "contract", "spark", "unit")

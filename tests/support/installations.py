@@ -44,7 +44,9 @@ class Installation:
         return self._folder / "bin" / "python"
 
     def pip_install(self, *what: str) -> None:
-        command = [str(self.python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *what]
+        """Install as users do, but for bytecode, which tests need of few modules only."""
+        options = ["--quiet", "--no-compile", "--disable-pip-version-check"]
+        command = [str(self.python), "-m", "pip", "install", *options, *what]
         subprocess.run(command, cwd=self.work, env=environment(), check=True)
 
     def uv_install(self, *what: str) -> None:
