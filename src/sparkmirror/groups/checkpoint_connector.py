@@ -198,7 +198,8 @@ class CheckpointConnector:
             elif any(is_followed(settings, topic) for topic, _ in offsets):
                 groups.append(group)
         if groups != self._groups or not self._are_groups_known:
-            self._log.info("writes checkpoints of %d of %d consumer groups", len(groups), len(listed))
+            every = sum(each.commits_offsets for each in listed.values())
+            self._log.info("writes checkpoints of %d of %d consumer groups", len(groups), every)
         for group in sorted(set(wanted) - set(consumers)):
             self._problems.log(group, f"is a {listed[group].word} group: left alone", logging.INFO)
         self._problems.tell(TroubleWord.NOT_READ, unreadable)

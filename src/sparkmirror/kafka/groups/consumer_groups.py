@@ -81,7 +81,9 @@ class ListedGroup:
 
     @property
     def word(self) -> str:
-        """Return the group's type for display."""
+        """Return the group's type for display: a classic one's protocol, such as `connect`, says more."""
+        if self.kind in ("", "classic") and self.protocol not in ("", "consumer"):
+            return self.protocol
         return self.kind or self.protocol or "unknown"
 
     @property

@@ -6,7 +6,7 @@ import pytest
 
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import GroupId, TopicPartition
-from sparkmirror.kafka.groups.consumer_groups import Committed, Groups
+from sparkmirror.kafka.groups.consumer_groups import Committed, Groups, ListedGroup
 from tests.memory.client_run import client_run
 
 PARTITION = TopicPartition("orders", 0)
@@ -46,3 +46,19 @@ class _Nothing:
     is_up = False
 
     def receive(self, *_: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("kind", "protocol", "word"),
+    [
+        ("classic", "consumer", "classic"),
+        ("classic", "", "classic"),
+        ("classic", "connect", "connect"),
+        ("", "connect", "connect"),  # of a broker before 4.0
+        ("consumer", "consumer", "consumer"),
+        ("share", "share", "share"),
+        ("", "", "unknown"),
+    ],
+)
+def test_a_group_is_called_what_tells_it_from_consumer_groups(kind: str, protocol: str, word: str) -> None:
+    assert ListedGroup(kind, "Stable", protocol).word == word
