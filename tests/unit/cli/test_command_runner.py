@@ -91,6 +91,17 @@ def test_what_needs_no_cluster_loads_no_large_library(words: list[str]) -> None:
     assert ended.returncode == 0, ended.stderr
 
 
+def test_little_is_loaded_before_ctrl_c_is_answered() -> None:
+    """What `main` needs: the rest is loaded where an interrupt is one line."""
+    program = (
+        "import sys; before = {*sys.modules}; import sparkmirror.cli.main; print(*{*sys.modules} - before)"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    ours = {"sparkmirror", "sparkmirror.cli", "sparkmirror.cli.main"}
+    assert set(loaded.stdout.split()) - sys.stdlib_module_names >= ours
+    assert not {"importlib.metadata", "zipfile", "argparse", "logging"} & {*loaded.stdout.split()}
+
+
 def test_wrong_usage_ends_with_2(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["clusters", "down"])
