@@ -78,11 +78,11 @@ def test_a_log_whose_records_may_not_be_deleted_is_named(real_bench: Bench) -> N
 STRANGERS: Final = numbered(20, first=100)
 
 
-def kept_name(bench: Bench, topic: str) -> TaskPlan:
+def kept_name(bench: Bench, topic: str, records: int = 10) -> TaskPlan:
     """The topic is called alike on both clusters, and the target has records of somebody else."""
     for cluster in (bench.source, bench.target):
         create_topic(cluster.bootstrap_servers, topic)
-    append(bench.source, topic, numbered(10))
+    append(bench.source, topic, numbered(records))
     append(bench.target, topic, STRANGERS)
     plan = plan_of(bench, topic)
     return replace(plan, partitions=tuple(replace(each, target_topic=topic) for each in plan.partitions))
@@ -107,4 +107,17 @@ def test_an_original_is_never_to_be_deleted_and_its_direction_stands_by(
         report = watch.await_progress(topic, lambda report: report.state is expected)
     assert "elete" not in str(report.error)
     assert "failback" in str(report.error)
+    assert keyed(memory_bench.target, topic) == STRANGERS
+
+
+@pytest.mark.memory
+def test_an_original_whose_copy_is_not_begun_asks_nobody_to_act(memory_bench: Bench) -> None:
+    """The opposite flow of the pair has created the topic, and is about to copy into it."""
+    topic = "preserved.original-not-begun"
+    plan = kept_name(memory_bench, topic, records=0)
+    with closing(ProgressReports(memory_bench)) as watch, running(plan):
+        report = watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
+        assert f"{topic}-0 holds no record" in str(report.error)
+        append(memory_bench.source, topic, numbered(10))
+        watch.await_progress(topic, lambda report: report.state is PartitionState.FAILED)
     assert keyed(memory_bench.target, topic) == STRANGERS

@@ -84,10 +84,14 @@ class Translated(NamedTuple):
 
 
 class _Mismatch(NamedTuple):
-    """Why the target's log can't get its source's offsets; `is_copy`: this flow has written it."""
+    """Why the target's log can't get its source's offsets; `is_copy`: this flow has written it.
+
+    `is_idle`: the source holds no record. It may become a copy of the target, by the opposite flow.
+    """
 
     what: str
     is_copy: bool
+    is_idle: bool
 
 
 _Outcome = Start | Beginning | _Mismatch | SparkmirrorError
@@ -283,7 +287,8 @@ class PreservedEnds:
         if what is None and tail.last is not None and not self._has_same_record(logs.source, plan, tail.last):
             what = f"it has another record at offset {tail.last_record} than its source"
         if what is not None:
-            return _Mismatch(f"{plan.target}: {what}", reason.position is not None)
+            is_idle = found.source.start == found.source.end
+            return _Mismatch(f"{plan.target}: {what}", reason.position is not None, is_idle)
         end, start = found.target.end, found.source.start
         on_recreated = self.plan.settings.reactions.on_topic_recreated
         if on_recreated is OnTopicRecreated.FAIL and is_unasked(reason, found):
@@ -337,6 +342,8 @@ class PreservedEnds:
         match outcome:
             case Beginning(_, at, start):
                 return RetriableError(f"{source}: the target is filled from offset {at} to {start} next")
+            case _Mismatch(what, is_copy=False, is_idle=True):
+                return RetriableError(f"{REFUSED} yet: {what}, and {source} holds no record")
             case _Mismatch(what) if self._translates:
                 return Translated(what)
             case _Mismatch(what, is_copy):
