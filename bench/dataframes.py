@@ -1,7 +1,8 @@
 """CPU per million records of data frames: decoded beside confluent-kafka, in Spark beside its own connector.
 
-`python -m bench.dataframes [--jars A.jar,B.jar]`: the jars are those of Spark's Kafka connector; without them
-only the format `sparkmirror` is measured. A broker starts for it, whose CPU does not count.
+`python -m bench.dataframes PART [--jars A.jar,B.jar]`: the jars are those of Spark's Kafka connector; without
+them only the format `sparkmirror` is measured. Parts are `decode`, `queries`, `minute` and `micro-batches`. A
+broker starts for each, whose CPU does not count. Sides take turns, and medians of the pairs are shown.
 """
 
 import argparse
@@ -9,9 +10,10 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
+from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -19,6 +21,7 @@ import confluent_kafka as confluent
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from bench import micro_batches
 from bench.process_tree import ProcessTree
 from sparkmirror.clusters import ClusterSpec, LocalCluster
 from sparkmirror.dataframes.planning import OffsetRange
@@ -29,27 +32,43 @@ from sparkmirror.kafka.data.partition_reader import PartitionReader
 
 TOPICS: Final = {"1000 B": (1000, 300_000), "100 B": (100, 1_500_000)}
 COLUMNS: Final = ("key", "value", "topic", "partition", "offset", "timestamp", "timestampType")
-ROUNDS: Final = 3
+ROUNDS: Final = 5
+FIRST_MS: Final = 1_700_000_000_000
+LOG_HOURS: Final = 5
+OURS: Final = "sparkmirror"
+THEIRS: Final = "kafka"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("part", choices=["decode", *PARTS])
     parser.add_argument("--jars", default="")
     parser.add_argument("--servers", default="", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.servers:
-        measure_queries(arguments.servers, arguments.jars)
+        PARTS[arguments.part](session(arguments.jars), arguments.servers, has_jars=bool(arguments.jars))
         return
     with TemporaryDirectory() as home:
         cluster = LocalCluster.start(ClusterSpec("frames"), Path(home) / "cluster")
+        servers = cluster.bootstrap_servers
         try:
-            for name, (size, count) in TOPICS.items():
-                fill(cluster.bootstrap_servers, topic_of(name), size, count)
-            measure_decoding(cluster.bootstrap_servers)
-            command = [sys.executable, "-m", "bench.dataframes", "--servers", cluster.bootstrap_servers]
+            if arguments.part != "micro-batches":
+                for name, (size, count) in TOPICS.items():
+                    fill(servers, topic_of(name), size, count)
+            if arguments.part == "decode":
+                measure_decoding(servers)
+                return
+            command = [sys.executable, "-m", "bench.dataframes", arguments.part, "--servers", servers]
             subprocess.run([*command, "--jars", arguments.jars], check=True)
         finally:
             cluster.stop()
+
+
+def session(jars: str) -> SparkSession:
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.python.filterPushdown.enabled", "true")
+    return builder.config("spark.jars", jars).config("spark.log.level", "ERROR").getOrCreate()
 
 
 def topic_of(name: str) -> str:
@@ -57,40 +76,60 @@ def topic_of(name: str) -> str:
 
 
 def fill(servers: str, topic: str, size: int, count: int) -> None:
+    """JSON records, evenly over some hours."""
     producer = confluent.Producer(
         {
             "bootstrap.servers": servers,
             "linger.ms": 50,
-            "batch.size": 1_000_000,
+            "batch.size": 100_000,
             "queue.buffering.max.kbytes": 1 << 20,
         }
     )
-    value = os.urandom(size - 10)
     for number in range(count):
+        value = b'{"id":%d,"kind":%d,"pad":"' % (number, number % 50)
+        value += b"x" * (size - 12 - len(value)) + b'"}'
+        at_ms = FIRST_MS + number * LOG_HOURS * 3_600_000 // count
         while True:
             try:
-                producer.produce(topic, value, b"key %06d" % number, 0)
+                producer.produce(topic, value, b"key %06d" % number, 0, timestamp=at_ms)
                 break
             except BufferError:
                 producer.poll(0.1)
     assert producer.flush(120) == 0
 
 
+def pairs(what: str, count: int, sides: Mapping[str, Callable[[], float]]) -> None:
+    """Run each side in turns after one round that does not count, and show medians."""
+    found: dict[str, list[float]] = {name: [] for name in sides}
+    for number in range(ROUNDS + 1):
+        for name, measure in sides.items():
+            cpu_s = measure()
+            if number:
+                found[name].append(cpu_s / count * 1e6)
+    first = next(iter(sides))
+    for name, costs in found.items():
+        ratio = median(other / own for other, own in zip(found[first], costs, strict=True))
+        print(
+            f"{what:30} {name:26} {median(costs):7.3f} CPU s per million records"
+            f" ({min(costs):.3f} to {max(costs):.3f}); {first} takes {ratio:.2f} times as much",
+            flush=True,
+        )
+
+
+# without Spark
+
+
 def measure_decoding(servers: str) -> None:
+    ways: dict[str, Callable[[str, str, int], int]] = {"confluent-kafka": confluent_decode, OURS: decode}
     for name, (_, count) in TOPICS.items():
-        ways: dict[str, Callable[[str, str, int], int]] = {
-            "sparkmirror": decode,
-            "confluent-kafka": decode_with_confluent,
-        }
-        for way, read in ways.items():
-            best = min(cpu_of(lambda: read(servers, topic_of(name), count)) for _ in range(ROUNDS))  # noqa: B023
-            show(f"decode to Arrow, {name}", way, best, count)
+        topic = topic_of(name)
 
+        def cpu_of(way: str, topic: str = topic, count: int = count) -> float:
+            began = time.process_time()
+            assert ways[way](servers, topic, count) == count
+            return time.process_time() - began
 
-def cpu_of(work: Callable[[], int]) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
+        pairs(f"decode to Arrow, {name}", count, {way: lambda way=way: cpu_of(way) for way in ways})
 
 
 def decode(servers: str, topic: str, count: int) -> int:
@@ -101,7 +140,7 @@ def decode(servers: str, topic: str, count: int) -> int:
         return sum(found.num_rows for found in read_range(reading, wanted, reader))
 
 
-def decode_with_confluent(servers: str, topic: str, count: int) -> int:
+def confluent_decode(servers: str, topic: str, count: int) -> int:
     consumer = confluent.Consumer({"bootstrap.servers": servers, "group.id": "bench"})
     consumer.assign([confluent.TopicPartition(topic, 0, 0)])
     rows = 0
@@ -123,39 +162,76 @@ def decode_with_confluent(servers: str, topic: str, count: int) -> int:
     return rows
 
 
-def measure_queries(servers: str, jars: str) -> None:
-    spark = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.jars", jars)
-        .config("spark.log.level", "ERROR")
-        .getOrCreate()
-    )
+# in Spark
+
+
+def measure_queries(spark: SparkSession, servers: str, *, has_jars: bool) -> None:
     tree = ProcessTree(os.getpid())
     for name, (_, count) in TOPICS.items():
-        for kind in ("kafka", "sparkmirror") if jars else ("sparkmirror",):
-            best = min(query_cpu(tree, frame(spark, kind, servers, topic_of(name))) for _ in range(ROUNDS))
-            show(f"sum(length(value)), {name}", kind, best, count)
-    spark.stop()
+        topic = topic_of(name)
+        frames = {kind: frame(spark, kind, servers, topic) for kind in kinds(has_jars)}
+        sums = {kind: each.selectExpr("sum(length(value))") for kind, each in frames.items()}
+        value = frame(spark, OURS, servers, topic, schema="value BINARY")
+        sums[f"{OURS}, schema of value"] = value.selectExpr("sum(length(value))")
+        filters = {kind: each.where(JSON_FILTER).selectExpr("count(*)") for kind, each in frames.items()}
+        for what, queries in {"sum(length(value))": sums, "JSON filter": filters}.items():
+            pairs(f"{what}, {name}", count, {kind: timed(tree, query) for kind, query in queries.items()})
 
 
-def frame(spark: SparkSession, kind: str, servers: str, topic: str) -> DataFrame:
+def measure_minute(spark: SparkSession, servers: str, *, has_jars: bool) -> None:
+    """One minute by a filter on the column, and by the options that both formats have."""
+    tree = ProcessTree(os.getpid())
+    begin_ms = FIRST_MS + LOG_HOURS * 1_800_000
+    options = {"startingTimestamp": str(begin_ms), "endingTimestamp": str(begin_ms + 60_000)}
+    name, (_, count) = next(iter(TOPICS.items()))
+    of_minute = (
+        f"timestamp >= timestamp_millis({begin_ms}) AND timestamp < timestamp_millis({begin_ms + 60_000})"
+    )
+    by_filter: dict[str, DataFrame] = {}
+    by_options: dict[str, DataFrame] = {}
+    for kind in kinds(has_jars):
+        more = {"pushdown": "true"} if kind == OURS else {}
+        by_filter[kind] = frame(spark, kind, servers, topic_of(name), **more).where(of_minute)
+        by_options[kind] = frame(spark, kind, servers, topic_of(name), **options)
+    for what, frames in {"a minute, filtered": by_filter, "a minute, by options": by_options}.items():
+        queries = {kind: each.selectExpr("sum(length(value))", "count(*)") for kind, each in frames.items()}
+        for query in queries.values():
+            assert query.collect()[0][1] == count // (LOG_HOURS * 60)
+        pairs(what, count, {kind: timed(tree, query) for kind, query in queries.items()})
+
+
+def measure_micro_batches(spark: SparkSession, servers: str, *, has_jars: bool) -> None:
+    micro_batches.measure(spark, servers, kinds(has_jars))
+
+
+def kinds(has_jars: bool) -> list[str]:
+    return [THEIRS, OURS] if has_jars else [OURS]
+
+
+def frame(
+    spark: SparkSession, kind: str, servers: str, topic: str, schema: str = "", **options: str
+) -> DataFrame:
     reader = spark.read.format(kind).option("kafka.bootstrap.servers", servers).option("subscribe", topic)
-    return reader.load().selectExpr("sum(length(value))")
+    return (reader.schema(schema) if schema else reader).options(**options).load()
 
 
-def query_cpu(tree: ProcessTree, query: DataFrame) -> float:
-    tree.refresh()
-    before = tree.cpu_s()
-    query.collect()
-    tree.refresh()
-    return tree.cpu_s() - before
+def timed(tree: ProcessTree, query: DataFrame) -> Callable[[], float]:
+    def cpu_s() -> float:
+        tree.refresh()
+        before = tree.cpu_s()
+        query.collect()
+        tree.refresh()
+        return tree.cpu_s() - before
+
+    return cpu_s
 
 
-def show(what: str, way: str, cpu_s: float, count: int) -> None:
-    each = cpu_s / count * 1e6
-    print(f"{what:28} {way:16} {each:6.2f} CPU s per million records", flush=True)
-
+JSON_FILTER: Final = "get_json_object(CAST(value AS STRING), '$.kind') = '7'"
+PARTS: Final[Mapping[str, Callable[..., None]]] = {
+    "queries": measure_queries,
+    "minute": measure_minute,
+    "micro-batches": measure_micro_batches,
+}
 
 if __name__ == "__main__":
     main()

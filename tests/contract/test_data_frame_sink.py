@@ -10,15 +10,17 @@ import pyarrow as pa
 import pytest
 
 from sparkmirror.batches.key_partitions import key_partitions
+from sparkmirror.clusters import LocalCluster
 from sparkmirror.dataframes.decision import Decision
 from sparkmirror.dataframes.decisions import Decisions
 from sparkmirror.dataframes.write_options import write_options
 from sparkmirror.dataframes.writers import Sink, TaskMessage, planned
-from sparkmirror.domain.errors import ConfigError, FencedError, KafkaError
+from sparkmirror.domain.errors import AuthorizationError, ConfigError, FencedError, KafkaError
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.data.partition_offsets import await_stable
 from sparkmirror.kafka.transactions.open_transactions import open_transactions
 from sparkmirror.kafka.transactions.transaction_runs import fence
+from tests.support.acls import in_force
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import create_topic
 from tests.support.connections import connection
@@ -233,7 +235,9 @@ def test_other_rows_in_a_replay_stop_it(query: Query) -> None:
 def test_zombie_driver_is_refused(query: Query) -> None:
     zombies = query.run(query.plan(), 0)
     query.whole(0)
-    with pytest.raises(KafkaError, match=r"for another writer with the prefix; nothing is committed"):
+    with pytest.raises(
+        KafkaError, match=r"transactional\.id\.prefix=zombie_driver_is_refused; nothing is committed"
+    ):
         query.committer().commit(zombies, 0)
     query.committer().abort(zombies)
     decider = zombies[0].decider
@@ -275,6 +279,23 @@ def test_tasks_without_rows_have_no_transaction(query: Query) -> None:
     empty = query.task(sink, 0, 0, rows=frame(0, 0, 0))
     query.committer().commit([empty, query.task(sink, 0, 1)], 0)
     assert query.keys() == once([0]) - Counter(f"0 {task} {at}" for task in (0, 2) for at in range(ROWS))
+
+
+def test_a_missing_right_to_transactional_ids_is_named(frail_cluster: LocalCluster) -> None:
+    query = Query(frail_cluster, "forbidden")
+    create_topic(frail_cluster.bootstrap_servers, query.topic)
+    others = "TRANSACTIONAL_ID", "PREFIXED", "forbidden", "User:boss", "*", "WRITE", "ALLOW"
+    own = "TRANSACTIONAL_ID", "LITERAL", "forbidden-decisions", "User:ANONYMOUS", "*", "WRITE", "ALLOW"
+    with in_force(frail_cluster, others):
+        with pytest.raises(AuthorizationError, match="needs WRITE on transactional id forbidden-decisions: "):
+            query.plan()
+        with (
+            in_force(frail_cluster, own),
+            pytest.raises(AuthorizationError, match="needs WRITE on transactional id forbidden-task-0-0: "),
+        ):
+            query.task(query.plan(), 0, 0)
+    query.whole(0)
+    assert sum(query.keys().values()) == TASKS * ROWS
 
 
 def test_prefixes_share_the_topic_of_decisions(query: Query) -> None:

@@ -106,10 +106,10 @@ class Sink:
         decisions = Decisions(self._options)
         decision = Decision(batch, [message.prepared for message in sent])
         if expired := decisions.expired([message.prepared for message in sent if message.is_written]):
-            raise _aborted(batch, expired, "nothing is committed")
+            raise self._aborted(batch, expired, "nothing is committed")
         decisions.decide(decider, decision)
         if aborted := decisions.carry_out(decision):
-            raise _aborted(batch, aborted, "a query writes their rows again when it restarts")
+            raise self._aborted(batch, aborted, "a query writes their rows again when it restarts")
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         """Abort undecided transactions. Spark calls it also where a commit has failed on its way."""
@@ -157,19 +157,19 @@ class Sink:
                 writer.last_offset,
             )
 
+    def _aborted(self, batch: int, tasks: Sequence[int], what: str) -> KafkaError:
+        return KafkaError(
+            f"batch {batch}: the transactions of tasks {', '.join(map(str, tasks))} were aborted, by the "
+            "broker after kafka.transaction.timeout.ms, or by another query with transactional.id.prefix="
+            f"{self._options.prefix}; {what}"
+        )
+
 
 def _digested(rows: Iterator[pa.RecordBatch], task: int) -> Prepared:
     digest = Digest()
     for records in rows:
         digest.add(records)
     return Prepared(task, digest.rows, str(digest))
-
-
-def _aborted(batch: int, tasks: Sequence[int], what: str) -> KafkaError:
-    return KafkaError(
-        f"batch {batch}: the transactions of tasks {', '.join(map(str, tasks))} were aborted by the broker "
-        f"after kafka.transaction.timeout.ms, or for another writer with the prefix; {what}"
-    )
 
 
 def _other_rows(batch: int | None, what: str) -> KafkaError:
