@@ -13,6 +13,7 @@ from pyspark.sql.datasource import EqualTo, Filter, GreaterThanOrEqual, In, Less
 from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
+from sparkmirror.clusters.ports import HOST
 from sparkmirror.dataframes.readers import (
     BatchReader,
     FilteringReader,
@@ -28,6 +29,7 @@ from tests.memory.server import MemoryServer
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import create_topic, delete_records, delete_topic, grow
 from tests.support.connections import connection
+from tests.support.secured_broker import SecuredBroker, login
 
 COUNT: Final = 400
 FIRST_MS: Final = 1_700_000_000_000
@@ -215,6 +217,23 @@ def test_start_by_time(cluster: AnyCluster, orders: str) -> None:
         )
     )
     assert [min(row["offset"] for row in rows if row["partition"] == at) for at in (0, 1)] == [40, 90]
+
+
+@pytest.mark.parametrize("listener", ["MUTUAL", "SAFE"])
+def test_tasks_connect_with_certificates_and_logins(secured: SecuredBroker, listener: str) -> None:
+    topic = f"dataframes.{listener}"
+    create_topic(secured.cluster.bootstrap_servers, topic)
+    write(secured.cluster, topic, range(5), partition=0)
+    client = {
+        "MUTUAL": secured.known,
+        "SAFE": {**login("SCRAM-SHA-512"), **secured.trusting, "security.protocol": "SASL_SSL"},
+    }[listener]
+    given = {
+        **options(secured.cluster, topic),
+        **{f"kafka.{key}": value for key, value in client.items()},
+        "kafka.bootstrap.servers": f"{HOST}:{secured.ports[listener]}",
+    }
+    assert read(batch_reader(given, SCHEMA)) == consumed(secured.cluster, topic)
 
 
 def test_assign_and_pattern(cluster: AnyCluster, orders: str) -> None:
