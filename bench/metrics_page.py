@@ -36,7 +36,6 @@ def readings(partitions: int, at: int) -> Sequence[ConnectorReading]:
         stalled=0,
         lost=0,
         looped=0,
-        filtered=0,
         incidents={},
     )
     latency = Summary(8.0, 1.5, 20.5, 7.25)
@@ -73,7 +72,6 @@ def _partition(number: int, at: int) -> PartitionReading:
         lag_s=number % 11 / 3,
         lost=0,
         looped=0,
-        filtered=0,
         incidents={},
     )
 

@@ -1,0 +1,87 @@
+"""How long micro-batches take, of data frames beside Spark's own connector: 100 records of 1 KB a second."""
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median, quantiles
+from tempfile import TemporaryDirectory
+from typing import Final
+
+import confluent_kafka as confluent
+from confluent_kafka.admin import AdminClient, NewTopic
+from pyspark.sql import SparkSession
+
+RATE: Final = 100
+SECONDS: Final = 25
+ROUNDS: Final = 2
+LEFT_OUT: Final = 5
+"""The first micro-batches, in which Java is still being compiled."""
+SINKS: Final = {
+    "kafka": ("noop", "kafka"),
+    "sparkmirror": ("noop", "sparkmirror", "sparkmirror, exactly once"),
+}
+
+
+def measure(spark: SparkSession, servers: str, kinds: Sequence[str]) -> None:
+    """Sides take turns; a row has all micro-batches of the rounds."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for number in range(ROUNDS):
+        for kind in kinds:
+            for sink in SINKS[kind]:
+                took = durations(
+                    spark, servers, kind, sink, f"{kind}.{sink.replace(', ', '.').replace(' ', '.')}.{number}"
+                )
+                found.setdefault((kind, sink), []).extend(took)
+    for (kind, sink), took in found.items():
+        print(
+            f"micro-batches {kind:12} to {sink:26} n {len(took):4} p50 {median(took):6.0f} ms"
+            f" p99 {quantiles(took, n=100)[98]:6.0f} ms",
+            flush=True,
+        )
+
+
+def durations(spark: SparkSession, servers: str, kind: str, sink: str, name: str) -> list[int]:
+    """What `triggerExecution` of each micro-batch says, in ms."""
+    source, target = f"in.{name}", f"out.{name}"
+    admin = AdminClient({"bootstrap.servers": servers})
+    for made in admin.create_topics([NewTopic(topic, 2, 1) for topic in (source, target)]).values():
+        made.result()
+    reader = spark.readStream.format(kind).option("kafka.bootstrap.servers", servers)
+    rows = reader.option("subscribe", source).option("startingOffsets", "earliest").load()
+    writer = rows.select("key", "value").writeStream.format(sink.partition(",")[0])
+    if sink != "noop":
+        writer = writer.option("kafka.bootstrap.servers", servers).option("topic", target)
+    if sink.endswith("exactly once"):
+        writer = writer.option("transactional.id.prefix", name)
+    with TemporaryDirectory(ignore_cleanup_errors=True) as checkpoint, producing(servers, source):
+        query = writer.option("checkpointLocation", str(Path(checkpoint) / "query")).start()
+        time.sleep(SECONDS)
+        progress = [each for each in query.recentProgress if each.numInputRows][LEFT_OUT:]
+        query.stop()
+    if query.exception() is not None:
+        raise RuntimeError(str(query.exception()))
+    return [each.durationMs["triggerExecution"] for each in progress]
+
+
+@contextmanager
+def producing(servers: str, topic: str) -> Iterator[None]:
+    stopped = threading.Event()
+
+    def produce() -> None:
+        producer = confluent.Producer({"bootstrap.servers": servers, "linger.ms": 0})
+        number = 0
+        while not stopped.wait(1 / RATE):
+            producer.produce(topic, b"x" * 1000, b"key %d" % number, number % 2)
+            producer.poll(0)
+            number += 1
+        producer.flush(10)
+
+    thread = threading.Thread(target=produce)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopped.set()
+        thread.join()
