@@ -36,6 +36,7 @@ def readings(partitions: int, at: int) -> Sequence[ConnectorReading]:
         stalled=0,
         lost=0,
         looped=0,
+        filtered=0,
         incidents={},
     )
     latency = Summary(8.0, 1.5, 20.5, 7.25)
@@ -72,6 +73,7 @@ def _partition(number: int, at: int) -> PartitionReading:
         lag_s=number % 11 / 3,
         lost=0,
         looped=0,
+        filtered=0,
         incidents={},
     )
 
