@@ -1,6 +1,5 @@
 """Mirrors whose clusters are replaced, or lose topics: clusters are in memory, Spark's tasks are threads."""
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,20 +7,15 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.config.mirror_maker import MirrorMakerConfig
-from sparkmirror.config.properties import Properties
-from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.known_brokers import ANY
 from sparkmirror.domain.troubles import action_required
 from sparkmirror.kafka.net.transport import network_of
-from sparkmirror.mirror.dedicated import MirrorMaker
-from sparkmirror.settings.configured import configured_flow
 from tests.memory.server import MemoryServer, serving
 from tests.support.broker_data import append, create_topic, keyed, latest, numbered
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
-from tests.support.threaded_spark import ThreadedSpark
+from tests.support.threaded_mirror import threaded_mirror
 from tests.support.waiting import await_value
 
 pytestmark = pytest.mark.memory
@@ -79,30 +73,13 @@ def mirroring(
         "tasks.max": "1",
         **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
     }
-    flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows(into)]
-    mirror = MirrorMaker(flows, ThreadedSpark().as_demanded(), accepted=accepted)
-    errors: list[SparkmirrorError] = []
-    waiting = threading.Thread(target=_wait, args=(mirror, errors), daemon=True)
-    mirror.start()
-    waiting.start()
+    with threaded_mirror(properties, into, accepted) as (mirror, errors):
 
-    def trouble() -> str | None:
-        found = action_required(it for look in mirror.looks() for it in look.troubles)
-        return str(errors[0]) if errors else None if found is None else found.text
+        def trouble() -> str | None:
+            found = action_required(it for look in mirror.looks() for it in look.troubles)
+            return str(errors[0]) if errors else None if found is None else found.text
 
-    try:
         yield trouble
-    finally:
-        mirror.stop()
-        waiting.join()
-        mirror.close()
-
-
-def _wait(mirror: MirrorMaker, errors: list[SparkmirrorError]) -> None:
-    try:
-        mirror.wait()
-    except SparkmirrorError as error:
-        errors.append(error)
 
 
 def await_copied(target: MemoryServer, *parts: tuple[int, int]) -> None:

@@ -18,10 +18,13 @@ from sparkmirror.kafka.wire.error_codes import THROTTLING_QUOTA_EXCEEDED
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running, store, stored
 from tests.support.any_cluster import AnyCluster
-from tests.support.broker_data import Keyed, append, keyed_of
+from tests.support.broker_data import Keyed, append, create_topic, keyed_of, numbered, topics
 from tests.support.client_quotas import quota
 from tests.support.cluster_pairs import cluster_pair_of
 from tests.support.connections import connection
+from tests.support.mirror import REPLICATION
+from tests.support.threaded_mirror import threaded_mirror
+from tests.support.waiting import await_value
 
 RATE: Final = 100_000
 SLOW: Final = 10_000
@@ -32,6 +35,7 @@ WINDOW_S: Final = 11.0
 """A broker measures a rate over that time, by default."""
 TIMEOUT_S: Final = 4.0
 """Throttle times are longer than a request may take."""
+START_S: Final = 60.0
 BATCHES: Final = {"batch.size": "16000", "linger.ms": "20"}
 
 
@@ -166,3 +170,43 @@ def test_topics_are_created_one_by_one_under_a_quota_for_the_controller(real_ben
                     refused += 1
     assert not left
     assert refused > 0
+
+
+def test_topics_that_a_quota_lets_through_one_by_one_are_copied_as_they_come(real_bench: Bench) -> None:
+    target = real_bench.target
+    names = [f"throttled.{number:02}" for number in range(30)]
+
+    def filled() -> set[str]:
+        there = topics(target)
+        return {name for name in names if f"A.{name}" in there and keyed_of(target, f"A.{name}", 0)}
+
+    create_and_fill(real_bench, names[:1])
+    with threaded_mirror(properties_of(real_bench, "throttled.*"), ["B"]):
+        await_value(lambda: filled() == {names[0]}, START_S, lambda: str(filled()))
+        with quota(target, "controller_mutation_rate", 1.0):
+            create_and_fill(real_bench, names[1:])
+            await_value(lambda: len(filled()) > 1, START_S, lambda: str(filled()))
+            assert not topics(target).keys() >= {f"A.{name}" for name in names}
+        await_value(lambda: filled() == set(names), START_S, lambda: str(set(names) - filled()))
+    for name in names:
+        assert keyed_of(target, f"A.{name}", 0) == numbered(1)
+
+
+def create_and_fill(bench: Bench, names: list[str]) -> None:
+    for name in names:
+        create_topic(bench.source.bootstrap_servers, name, partitions=1)
+        append(bench.source, name, numbered(1))
+
+
+def properties_of(bench: Bench, names: str) -> dict[str, str]:
+    return {
+        **REPLICATION,
+        "clusters": "A, B",
+        "A.bootstrap.servers": bench.source.bootstrap_servers,
+        "B.bootstrap.servers": bench.target.bootstrap_servers,
+        "A->B.enabled": "true",
+        "A->B.topics": names,
+        "heartbeats.replication.enabled": "false",
+        "sync.topic.acls.enabled": "false",
+        "refresh.topics.interval.seconds": "1",
+    }
