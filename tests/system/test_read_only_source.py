@@ -14,6 +14,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.periodic.denials import DENIED_AGAIN
 from tests.support.broker_data import append, create_topic, keyed, numbered, topics
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION, running_mirror
@@ -24,8 +25,8 @@ TOPIC: Final = "read.only"
 COPY: Final = f"ro.{TOPIC}"
 ARRIVES_S: Final = 90.0
 WATCHED_S: Final = 45.0
-TIMES_MAX: Final = 6
-"""Both connectors and the task ask for a topic, twice in that time; at each interval it would be 45 times."""
+ASKING: Final = 3
+"""Both connectors and the task ask for a topic."""
 DENIED: Final = re.compile(
     rf"Principal = User:{USER} is Denied operation = (\w+) .* resource = (\S+) for request = (\w+)"
 )
@@ -78,19 +79,28 @@ def test_data_flows_and_each_kind_of_request_is_denied_a_few_times(
         "heartbeats.replication.enabled": "false",
         **{f"{job}.interval.seconds": "1" for job in OFTEN},
     }
+    began = time.monotonic()
     with running_mirror(tmp_path / "mirror", properties) as mirror:
         await_value(lambda: len(copied(target_cluster)) == 100, ARRIVES_S, mirror.log_text)
         mirror.await_log(r"heartbeats.*rt->ro\.emit\.heartbeats\.enabled=false")
         time.sleep(WATCHED_S / 3)
-        before = denied(source.cluster)
+        before, before_s = denied(source.cluster), time.monotonic() - began
         time.sleep(WATCHED_S)
         later = denied(source.cluster) - before
         append(source.cluster, TOPIC, numbered(10, 100))
         await_value(lambda: len(copied(target_cluster)) == 110, ARRIVES_S, mirror.log_text)
         mirror.stop()
-    assert max(before.values()) <= TIMES_MAX, before
-    assert max(later.values(), default=0) <= TIMES_MAX, later
+    assert max(before.values()) <= times_max(before_s), before
+    assert max(later.values(), default=0) <= times_max(WATCHED_S), later
     assert "Request(processor" not in mirror.log_text(), "the broker's internal text"
+
+
+def times_max(elapsed_s: float) -> int:
+    """How often a request is sent while it is denied: each pause is longer, and the first is known."""
+    failures, again_s = 1, 0.0
+    while (again_s := again_s + DENIED_AGAIN.delay_s(failures, 0.5)) <= max(elapsed_s, WATCHED_S):
+        failures += 1
+    return ASKING * failures
 
 
 def copied(target: LocalCluster) -> list[tuple[bytes | None, bytes | None]]:
