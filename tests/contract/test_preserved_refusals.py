@@ -6,19 +6,15 @@ from typing import Final
 
 import pytest
 
-from sparkmirror.batches.producer import ProducerId
-from sparkmirror.copy.copy_plan import TaskPlan
+from sparkmirror.copy.copy_plan import StatePlan, TaskPlan
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
-from sparkmirror.kafka.data.topic_log import TopicWriter
-from sparkmirror.storage.attempts import Attempt, attempt_record
 from sparkmirror.storage.progress import PartitionState
 from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.contract.test_preserved_offsets import await_same, ends, plan_of
 from tests.memory.topic_configs import RECORDS_MAX
 from tests.support.broker_data import append, create_topic, delete_records, keyed, numbered
-from tests.support.connections import connection
 
 
 @pytest.mark.memory
@@ -89,25 +85,48 @@ def kept_name(bench: Bench, topic: str, records: int = 10) -> TaskPlan:
 
 
 @pytest.mark.memory
-@pytest.mark.parametrize("is_copied_back", [True, False])
-def test_an_original_is_never_to_be_deleted_and_its_direction_stands_by(
-    memory_bench: Bench, *, is_copied_back: bool
-) -> None:
-    """The file of a pair has both directions from the beginning; the opposite one has left its attempts."""
-    topic = f"preserved.original-{is_copied_back}"
-    plan = kept_name(memory_bench, topic)
-    if is_copied_back:
-        attempts = StateTopic.ATTEMPTS.of(plan.flow.target)
-        create_topic(memory_bench.source.bootstrap_servers, attempts, config={"cleanup.policy": "compact"})
-        made = attempt_record("the opposite flow", TopicPartition(topic, 0), Attempt(ProducerId(1, 0), 1))
-        with closing(TopicWriter(connection(memory_bench.source))) as writer:
-            writer.write(attempts, [made])
-    expected = PartitionState.STANDBY if is_copied_back else PartitionState.FAILED
+def test_what_nobody_has_copied_from_the_target_is_no_original(memory_bench: Bench) -> None:
+    plan = kept_name(memory_bench, topic := "preserved.stranger")
     with closing(ProgressReports(memory_bench)) as watch, running(plan):
-        report = watch.await_progress(topic, lambda report: report.state is expected)
+        report = watch.await_progress(topic, lambda report: report.state is PartitionState.FAILED)
     assert "elete" not in str(report.error)
     assert "failback" in str(report.error)
     assert keyed(memory_bench.target, topic) == STRANGERS
+
+
+@pytest.mark.memory
+def test_an_original_is_never_to_be_deleted_and_its_direction_stands_by(memory_bench: Bench) -> None:
+    """The file of a pair has both directions from the beginning."""
+    plan = kept_name(memory_bench, topic := "preserved.original", records=0)
+    with closing(ProgressReports(memory_bench)) as watch, running(plan):
+        watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
+        with running(opposite(memory_bench, plan)):
+            report = watch.await_progress(topic, lambda report: report.state is PartitionState.STANDBY)
+    assert "elete" not in str(report.error)
+    assert "failback" in str(report.error)
+    assert keyed(memory_bench.source, topic) == keyed(memory_bench.target, topic) == STRANGERS
+
+
+def opposite(bench: Bench, plan: TaskPlan) -> TaskPlan:
+    """The plan of the flow that goes back, with state topics of its own."""
+    back = Bench(bench.target, bench.source)
+    there, compacted = plan.flow.target, {"cleanup.policy": "compact"}
+    topics = {each: each.of(there) for each in (StateTopic.PROGRESS, StateTopic.ATTEMPTS)}
+    for name in ("positions.back", *topics.values()):
+        create_topic(back.target.bootstrap_servers, name, config=compacted)
+    made = plan_of(back, plan.partitions[0].source.topic)
+    return replace(
+        made,
+        flow=Flow(there, plan.flow.source),
+        partitions=plan.partitions,
+        state=StatePlan(
+            made.state.connection,
+            "positions.back",
+            topics[StateTopic.PROGRESS],
+            topics[StateTopic.ATTEMPTS],
+        ),
+        offset_syncs=None,
+    )
 
 
 @pytest.mark.memory

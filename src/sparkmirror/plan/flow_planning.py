@@ -54,11 +54,11 @@ from sparkmirror.setup.promoted_topics import PromotedTopics
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
-from sparkmirror.storage.attempts import written_by_flow_from
 from sparkmirror.storage.cluster_ids import ClusterIds
 from sparkmirror.storage.own_topics import OwnTopic, Unfit, unfit
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress
+from sparkmirror.storage.progress_reader import reported_by_flow_from
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """The rate assumed for a mirror that was never behind long enough for a measurement."""
@@ -339,7 +339,7 @@ class _Planning:
         if self._settings.preserved_topics is None:
             return ()
         source = self._connector.consumer_of(0).connection
-        return {partition.topic for partition in written_by_flow_from(self._on.flow.target, source)}
+        return {partition.topic for partition in reported_by_flow_from(self._on.flow.target, source)}
 
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())

@@ -9,7 +9,6 @@ Compacted, one partition, a record for each attempt; those that are over are del
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from enum import Enum
 from operator import attrgetter
@@ -18,7 +17,7 @@ from typing import Any, NamedTuple
 from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import AuthorizationError, KafkaError
+from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import (
     UNKNOWN_LOGS,
     Alias,
@@ -160,15 +159,6 @@ def recorded_attempts(
         if parsed is not None and record.value is not None:
             owner, partition, producer = parsed
             yield owner, partition, _attempt(producer, record.value), record.timestamp_ms or 0
-
-
-def written_by_flow_from(source: Alias, target: ConnectionSettings) -> set[TopicPartition]:
-    """The partitions that a flow from `source` has attempted to write; none where none may be read."""
-    try:
-        with closing(TopicReader(target, StateTopic.ATTEMPTS.of(source))) as reader:
-            return {partition for _, partition, _, _ in recorded_attempts(reader.read_to_end())}
-    except KafkaError:  # there is no such flow, or nothing of it may be read
-        return set()
 
 
 class AttemptLog:

@@ -45,8 +45,9 @@ from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.data.partition_reader import TOGETHER_MAX, SpanReader
 from sparkmirror.offsets.offset_runs import Run
-from sparkmirror.storage.attempts import owner_of, written_by_flow_from
+from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import Migrations, read_migrations
+from sparkmirror.storage.progress_reader import reported_by_flow_from
 from sparkmirror.storage.promotions import promoted
 
 _log = logging.getLogger(__name__)
@@ -140,11 +141,11 @@ class PreservedEnds:
     def _standing_by(
         self, outcomes: Mapping[TopicPartition, _Outcome]
     ) -> Mapping[TopicPartition, StandbyError]:
-        """Find those whose source the opposite flow has copied from their target, as its attempts show."""
+        """Find those whose source the opposite flow has copied from their target, as it reports."""
         unknown = {at for at, each in outcomes.items() if isinstance(each, _Mismatch) and not each.is_copy}
         kept = {it.source for it in self.plan.partitions if it.source == it.target} & unknown
         here, there = self.plan.flow
-        copied = written_by_flow_from(there, self.plan.consumer.connection) if kept else set()
+        copied = reported_by_flow_from(there, self.plan.consumer.connection) if kept else set()
         return dict.fromkeys(kept & copied, StandbyError(waits_for_failback(Flow(there, here))))
 
     @property
