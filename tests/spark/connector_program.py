@@ -20,6 +20,7 @@ ROW = (
 
 def main(jars: str, servers: str, table: str) -> None:
     builder = SparkSession.builder.master("local[2]").config("spark.jars", jars)
+    builder = builder.config("spark.ui.showConsoleProgress", "false").config("spark.log.level", "ERROR")
     spark = builder.config("spark.ui.enabled", "false").getOrCreate()
     spark.conf.set("spark.sql.session.timeZone", "UTC")
     for number, case in enumerate(json.loads(table)):

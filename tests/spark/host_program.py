@@ -6,9 +6,12 @@ import time
 from pathlib import Path
 from typing import Any
 
+import javaproperties
 from pyspark.sql import SparkSession
 
 from sparkmirror import Mirror, MirrorException
+from sparkmirror.spark.connect_host import ConnectHost
+from sparkmirror.spark.host import SparkJob
 
 _log = logging.getLogger(__name__)
 
@@ -34,10 +37,50 @@ def main(mm2_file: str, stop_file: str, kind: str) -> None:
             mirror.await_lag(0, timeout=60)
             shown = mirror.status().where("lag = 0").orderBy("partition").collect()
             _log.info("status %s", [(row.partition, row.position) for row in shown])
+        if kind == "connect":
+            _use_connect(host, mm2_file)
     assert not mirror.isActive
     assert mirror.awaitTermination(0)
     assert _settings(host) == before
     _log.info("afterwards %d", _count(host or _host_session("session")))
+
+
+def _use_connect(host: Any, mm2_file: str) -> None:
+    """Read the topic, call a function of a module that only this process has, and cancel a job."""
+    settings = javaproperties.loads(Path(mm2_file).read_text(encoding="ascii"))
+    named = {key.rpartition(".")[2]: value for key, value in settings.items() if key.startswith("host-")}
+    reader = host.read.format("sparkmirror").option("kafka.bootstrap.servers", named["servers"])
+    _log.info("read %d", reader.option("subscribe", named["topics"]).load().count())
+    folder = Path(mm2_file).parent / "modules"
+    folder.mkdir()
+    (folder / "only_here.py").write_text("def where():\n    return __file__\n", encoding="ascii")
+    sys.path.append(str(folder))
+    connect = ConnectHost(host)
+    shipped = SparkJob(_where, 1, "said string", "shipped", "calls a function", modules=["only_here"])
+    _log.info("function in %s", connect.submit(shipped).result(60)[0].said)
+    endless = connect.submit(SparkJob(_endless, 1, "said string", "endless", "never ends"))
+    while connect.state("endless") is None:
+        time.sleep(0.1)
+    connect.cancel("endless")
+    _log.info("cancelled: %s", endless.exception(60) is not None)
+    connect.close()
+
+
+def _where(batches: Any) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - in the worker
+    from only_here import where  # type: ignore[import-not-found]  # noqa: PLC0415 - likewise
+
+    for _ in batches:
+        yield pa.record_batch({"said": [where()]})
+
+
+def _endless(batches: Any) -> Any:
+    import pyarrow as pa  # noqa: PLC0415 - in the worker
+
+    for _ in batches:
+        while True:
+            time.sleep(0.1)
+            yield pa.record_batch({"said": ["x"]})
 
 
 def _end(host: SparkSession, mirror: Mirror) -> None:

@@ -73,6 +73,10 @@ def test_mirror_runs_in_the_hosts_spark_and_leaves_it_unchanged(
         assert "afterwards 7" in said, said
         assert ("meanwhile 7" in said) == (kind != "submitted"), said
         assert ("status [(0, 15), (1, 10)]" in said) == (kind != "submitted"), said
+    if kind == "connect":
+        assert "read 25" in said, said
+        assert re.search(r"function in .*only_here\.zip", said), said
+        assert "cancelled: True" in said, said
     assert "Traceback" not in said, said
 
 

@@ -127,8 +127,8 @@ def offsets_behind_latest(progress: StreamingProgress) -> dict[str, float]:
         latest - read.get(partition, 0)
         for source in json.loads(progress.json)["sources"]
         if source.get("latestOffset") and source.get("endOffset")
-        for read in [QueryOffset.parse(source["endOffset"]).offsets]
-        for partition, latest in QueryOffset.parse(source["latestOffset"]).offsets.items()
+        for read in [_reported(source["endOffset"]).offsets]
+        for partition, latest in _reported(source["latestOffset"]).offsets.items()
     ]
     if not behind:
         return {}
@@ -137,3 +137,8 @@ def offsets_behind_latest(progress: StreamingProgress) -> dict[str, float]:
         "maxOffsetsBehindLatest": max(behind),
         "avgOffsetsBehindLatest": sum(behind) / len(behind),
     }
+
+
+def _reported(offset: "str | Mapping[str, Any]") -> QueryOffset:
+    """An offset of a progress, in which Spark Connect has it as a text."""
+    return QueryOffset.parse(json.loads(offset) if isinstance(offset, str) else offset)

@@ -1,13 +1,21 @@
 """How far micro-batches advance, what is lost between them, and how ranges are divided into tasks."""
 
-from typing import Final
+import json
+from types import SimpleNamespace
+from typing import Any, Final
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sparkmirror.dataframes.planning import OffsetRange, divided
-from sparkmirror.dataframes.query_offset import QueryOffset, limited, lost_between, records_between
+from sparkmirror.dataframes.query_offset import (
+    QueryOffset,
+    limited,
+    lost_between,
+    offsets_behind_latest,
+    records_between,
+)
 from sparkmirror.domain.ids import TopicPartition
 
 A, B, C = (TopicPartition("orders", number) for number in range(3))
@@ -28,6 +36,15 @@ def test_epochs_are_kept_where_nothing_was_added() -> None:
     found = QueryOffset({A: 1, B: 3}, {}, {A: 5, B: 5}).after(start)
     assert found.json() == {"orders": {"0": 1, "1": 3}, "leader epochs": {"orders": {"0": 0, "1": 5}}}
     assert QueryOffset.parse(found.json()) == found
+
+
+@pytest.mark.parametrize("told", [lambda offset: offset, json.dumps], ids=["classic", "Connect"])
+def test_lag_of_a_progress(told: Any) -> None:
+    source = {"endOffset": told({"orders": {"0": 90, "1": 50}}), "latestOffset": told(ENDS.json())}
+    found = offsets_behind_latest(SimpleNamespace(json=json.dumps({"sources": [source]})))
+    expected = {"minOffsetsBehindLatest": 0, "maxOffsetsBehindLatest": 10, "avgOffsetsBehindLatest": 5}
+    assert found == expected
+    assert offsets_behind_latest(SimpleNamespace(json='{"sources": [{}]}')) == {}
 
 
 SIZES: Final = st.dictionaries(st.sampled_from([A, B, C]), st.integers(0, 1000), min_size=1)
