@@ -166,6 +166,7 @@ def test_a_group_of_partitions_that_are_not_on_the_target_is_told_so(pair: Pair)
     commit(pair[0], "billing", TopicPartition("orders", 1))
     with running(pair, replication_factor="3") as it:
         it.await_words({"orders": Word.ACTION_REQUIRED})
+        it.await_told(("orders", "not created"))
         found = explain(group_facts(it.flow, GroupId("billing")))
     (partition,) = found.partitions
     assert partition.why.startswith(
