@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -176,38 +176,33 @@ def confluent_decode(servers: str, topic: str, count: int) -> int:
 
 
 def measure_queries(spark: SparkSession, servers: str, *, has_jars: bool) -> None:
-    tree = ProcessTree(os.getpid())
     for name, (_, count) in TOPICS.items():
-        topic = topic_of(name)
-        frames = {kind: frame(spark, kind, servers, topic) for kind in kinds(has_jars)}
-        sums = {kind: each.selectExpr("sum(length(value))") for kind, each in frames.items()}
-        value = frame(spark, OURS, servers, topic, schema="value BINARY")
-        sums[f"{OURS}, schema of value"] = value.selectExpr("sum(length(value))")
-        filters = {kind: each.where(JSON_FILTER).selectExpr("count(*)") for kind, each in frames.items()}
-        for what, queries in {"sum(length(value))": sums, "JSON filter": filters}.items():
-            pairs(f"{what}, {name}", count, {kind: timed(tree, query) for kind, query in queries.items()})
+        opened = partial(frame, spark, servers=servers, topic=topic_of(name))
+        frames = {kind: partial(opened, kind) for kind in kinds(has_jars)}
+        pairs(f"JSON filter, {name}", count, timed(frames, ["count(*)"], JSON_FILTER))
+        frames[f"{OURS}, schema of value"] = partial(opened, OURS, schema="value BINARY")
+        pairs(f"sum(length(value)), {name}", count, timed(frames, ["sum(length(value))"]))
 
 
 def measure_minute(spark: SparkSession, servers: str, *, has_jars: bool) -> None:
     """One minute by a filter on the column, and by the options that both formats have."""
-    tree = ProcessTree(os.getpid())
     begin_ms = FIRST_MS + LOG_HOURS * 1_800_000
     options = {"startingTimestamp": str(begin_ms), "endingTimestamp": str(begin_ms + 60_000)}
     ((name, (_, count)),) = LOG.items()
     of_minute = (
         f"timestamp >= timestamp_millis({begin_ms}) AND timestamp < timestamp_millis({begin_ms + 60_000})"
     )
-    by_filter: dict[str, DataFrame] = {}
-    by_options: dict[str, DataFrame] = {}
-    for kind in kinds(has_jars):
-        more = {"pushdown": "true"} if kind == OURS else {}
-        by_filter[kind] = frame(spark, kind, servers, topic_of(name), **more).where(of_minute)
-        by_options[kind] = frame(spark, kind, servers, topic_of(name), **options)
-    for what, frames in {"a minute, filtered": by_filter, "a minute, by options": by_options}.items():
-        queries = {kind: each.selectExpr("sum(length(value))", "count(*)") for kind, each in frames.items()}
-        for query in queries.values():
-            assert query.collect()[0][1] in range(count // (LOG_HOURS * 60), count // (LOG_HOURS * 60) + 2)
-        pairs(what, count, {kind: timed(tree, query) for kind, query in queries.items()})
+    opened = partial(frame, spark, servers=servers, topic=topic_of(name))
+    by_options = {kind: partial(opened, kind, **options) for kind in kinds(has_jars)}
+    by_filter = {kind: partial(opened, kind) for kind in kinds(has_jars)}
+    by_filter[OURS] = partial(opened, OURS, pushdown="true")
+    counted = ["count(*)", "sum(length(value))"]
+    for frames in (by_options, by_filter):
+        for made in frames.values():
+            found = made().where(of_minute).count()
+            assert found in range(count // (LOG_HOURS * 60), count // (LOG_HOURS * 60) + 2), found
+    pairs("a minute, by options", count, timed(by_options, counted))
+    pairs("a minute, filtered", count, timed(by_filter, counted, of_minute))
 
 
 def measure_micro_batches(spark: SparkSession, servers: str, *, has_jars: bool) -> None:
@@ -225,15 +220,20 @@ def frame(
     return (reader.schema(schema) if schema else reader).options(**options).load()
 
 
-def timed(tree: ProcessTree, query: DataFrame) -> Callable[[], float]:
-    def cpu_s() -> float:
+def timed(
+    frames: Mapping[str, Callable[[], DataFrame]], chosen: Sequence[str], where: str = "true"
+) -> dict[str, Callable[[], float]]:
+    """The CPU of a query on each frame, which is opened each time: Spark keeps what a shuffle has read."""
+    tree = ProcessTree(os.getpid())
+
+    def cpu_s(opened: Callable[[], DataFrame]) -> float:
         tree.refresh()
         before = tree.cpu_s()
-        query.collect()
+        opened().where(where).selectExpr(*chosen).collect()
         tree.refresh()
         return tree.cpu_s() - before
 
-    return cpu_s
+    return {name: partial(cpu_s, opened) for name, opened in frames.items()}
 
 
 JSON_FILTER: Final = "get_json_object(CAST(value AS STRING), '$.kind') = '7'"
