@@ -115,6 +115,17 @@ class UniqueAliases:
 
 
 @dataclass(frozen=True, slots=True)
+class NonNull:
+    """Any value."""
+
+    def __call__(self, value: Value) -> Value:
+        return value
+
+    def __str__(self) -> str:
+        return "non-null string"
+
+
+@dataclass(frozen=True, slots=True)
 class NonEmpty:
     """A text of at least one character."""
 
@@ -160,7 +171,7 @@ def described_validator(text: str | None) -> Validator | None:
         return PositiveOrDefault()
     if "unique" in text:
         return UniqueAliases()
-    return {str(known): known for known in (NonEmpty(), ConnectorNameText())}.get(text)
+    return {str(known): known for known in (NonNull(), NonEmpty(), ConnectorNameText())}.get(text)
 
 
 def _choice(kind: str | None, choices: tuple[str, ...]) -> Validator:

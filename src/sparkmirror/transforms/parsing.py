@@ -1,6 +1,6 @@
 """Reads a chain of transforms from a connector's properties, by Connect's rules. Pure."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Final, NamedTuple, TypeVar
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Option, Type
@@ -134,10 +134,25 @@ def _predicate(item: _Item) -> Predicate:
 def _of_type(item: _Item, known: Mapping[str, Callable[[_Item], T]], kind: str) -> T:
     """Connect knows its classes by their simple names too."""
     name = item.wanted("type")
-    made = known.get(name) or known.get(f"{PACKAGE}{name}") or known.get(f"{PACKAGE}predicates.{name}")
-    if made is None:
+    class_name = _class_of(name, known)
+    if class_name is None:
         raise item.error("type", refusal_of(name, item.head, kind, known))
-    return made(item)
+    return known[class_name](item)
+
+
+def _class_of(name: str, known: Collection[str]) -> str | None:
+    names = (name, f"{PACKAGE}{name}", f"{PACKAGE}predicates.{name}")
+    return next((each for each in names if each in known), None)
+
+
+def classes_of(kind: str) -> Collection[str]:
+    """The classes that `transforms` or `predicates` may have."""
+    return _MADE if kind == _TRANSFORMS else _ASKED
+
+
+def class_of(kind: str, name: str) -> str | None:
+    """The class of this name of `transforms` or `predicates`; None if it is not here."""
+    return _class_of(name, classes_of(kind))
 
 
 def _drop_headers(item: _Item) -> DropHeaders:
@@ -148,12 +163,9 @@ def _drop_headers(item: _Item) -> DropHeaders:
 
 
 def _insert_header(item: _Item) -> InsertHeader:
-    """A literal is text here, and null without quotes: Java's numbers and times are written as text too."""
+    """A literal is its text, or null; Java's SimpleHeaderConverter writes numbers and lists as text too."""
     name, literal = item.wanted("header"), item.wanted("value.literal", may_be_empty=True)
-    if literal == _NULL:
-        return InsertHeader(name, None)
-    is_quoted = len(literal) > 1 and literal[0] == literal[-1] == '"'
-    return InsertHeader(name, (literal[1:-1] if is_quoted else literal).encode())
+    return InsertHeader(name, None if literal == _NULL else literal.encode())
 
 
 def _function(item: _Item) -> Function:

@@ -16,7 +16,19 @@ import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.connect.connector.Connector;
 import org.apache.kafka.connect.converters.ByteArrayConverter;
 import org.apache.kafka.connect.runtime.AbstractHerder;
+import org.apache.kafka.connect.runtime.ConnectorConfig;
 import org.apache.kafka.connect.runtime.SourceConnectorConfig;
+import org.apache.kafka.connect.runtime.isolation.Plugins;
+import org.apache.kafka.connect.source.SourceRecord;
+import org.apache.kafka.connect.transforms.DropHeaders;
+import org.apache.kafka.connect.transforms.Filter;
+import org.apache.kafka.connect.transforms.InsertHeader;
+import org.apache.kafka.connect.transforms.RegexRouter;
+import org.apache.kafka.connect.transforms.Transformation;
+import org.apache.kafka.connect.transforms.predicates.HasHeaderKey;
+import org.apache.kafka.connect.transforms.predicates.Predicate;
+import org.apache.kafka.connect.transforms.predicates.RecordIsTombstone;
+import org.apache.kafka.connect.transforms.predicates.TopicNameMatches;
 
 /**
  * Writes Kafka's options as kafka_options.json of sparkmirror.config: how Connect describes those of the three
@@ -49,6 +61,13 @@ public class Describe {
         table("producer", ProducerConfig.configDef());
         table("admin", AdminClientConfig.configDef());
         table("converter", new ByteArrayConverter().config());
+        chained("transforms", new Filter<SourceRecord>());
+        chained("transforms", new InsertHeader<SourceRecord>());
+        chained("transforms", new DropHeaders<SourceRecord>());
+        chained("transforms", new RegexRouter<SourceRecord>());
+        chained("predicates", new TopicNameMatches<SourceRecord>());
+        chained("predicates", new HasHeaderKey<SourceRecord>());
+        chained("predicates", new RecordIsTombstone<SourceRecord>());
         documented = false;
         var crypto = Class.forName(CRYPTO);
         table("consumer", ConsumerConfig.configDef());
@@ -80,6 +99,30 @@ public class Describe {
             }
         }
         TABLES.put(name, names);
+    }
+
+    /** The table of a transform or predicate, as Connect adds it to a connector's for the alias ALIAS. */
+    private static void chained(String kind, Object item) throws Exception {
+        String type = item.getClass().getName();
+        String head = kind + ".ALIAS.";
+        var properties = Map.of(kind, "ALIAS", head + "type", type);
+        ConfigDef of = new ConfigDef(item instanceof Transformation<?> it ? it.config() : ((Predicate<?>) item).config());
+        ConfigDef options = new ConfigDef();
+        String group = null;
+        for (var key : ConnectorConfig.enrich(new Plugins(Map.of()), new ConfigDef(), properties, false).configKeys().values()) {
+            String name = key.name.substring(head.length());
+            if (name.equals("type") || name.equals("plugin.version")) {
+                options.define(key);
+                group = key.group;
+            } else {  // an option of all
+                of.define(name, key.type, key.defaultValue, key.importance, key.documentation);
+            }
+        }
+        options.embed(head, group, 2, of);
+        table(type, options);
+        for (var key : of.configKeys().values()) {  // embedded validators are wrapped
+            DESCRIBED.get(head + key.name).put("validator", validator(key.validator));
+        }
     }
 
     @SuppressWarnings("unchecked")

@@ -77,7 +77,8 @@ def test_a_chain_of_all_that_java_s_have_here() -> None:
 
 
 @pytest.mark.parametrize(
-    ("literal", "value"), [("us", b"us"), ("", b""), ("null", None), ('"null"', b"null"), ("größe", "größe")]
+    ("literal", "value"),
+    [("us", b"us"), ("", b""), ("null", None), ('"null"', b'"null"'), ("größe", "größe")],
 )
 def test_literals_of_headers(literal: str, value: bytes | str | None) -> None:
     found = chain({**one("InsertHeader"), "transforms.a.header": "h", "transforms.a.value.literal": literal})

@@ -4,7 +4,7 @@ A connector's own view of an option replaces the framework's, errors included, a
 """
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from http import HTTPStatus
 from typing import Any, Final
@@ -27,6 +27,7 @@ from sparkmirror.config.properties import Properties
 from sparkmirror.config.providers import configured_providers
 from sparkmirror.config.transaction_settings import NO_BOUNDARIES, NOT_ENABLED
 from sparkmirror.connect.validation import descriptions, limits, overrides
+from sparkmirror.connect.validation.chains import ChainItem, chain_items, options_of
 from sparkmirror.connect.validation.classes import plugin_modules
 from sparkmirror.connect.validation.descriptions import KAFKA_VERSION
 from sparkmirror.connect.validation.infos import ConfigValue, Infos, infos
@@ -64,26 +65,36 @@ def validate_given(plugin_in_path: str | None, given: Given, worker: Properties)
     version = given.resolved(_VERSION)
     if version is not None and not descriptions.is_spoken_version(version):
         return _of_another_version(name, connector, given)
-    table = _Table(connector)
+    table = _Table(connector, chain_items(given))
     values = _values(table, given, worker)
     extra = [value.info(None) for key, value in values.items() if key not in table.definitions]
     listed_values = [values[key].info(table.definitions[key]) for key in table.names]
     overridden = overrides.infos_of(given, worker)
     converters = [info for key, kind in _CONVERTERS for info in _converter(key, kind, values, given)]
-    return infos(name, kafka_options.groups(), [*extra, *listed_values, *overridden, *converters])
+    return infos(name, table.groups, [*extra, *listed_values, *overridden, *converters])
 
 
 class _Table:
-    """A connector's options and their descriptions: the framework's, then its own."""
+    """A connector's options and their descriptions: the framework's, its chain's, then its own."""
 
-    def __init__(self, connector: str) -> None:
+    def __init__(self, connector: str, chain: Sequence[ChainItem]) -> None:
         own = descriptions.connector_table(connector)
         framework = kafka_options.descriptions("framework")
+        chained, options = options_of(chain)
         self.connector = connector
-        self.definitions: dict[str, KeyInfo] = {info["name"]: info for info in (*framework, *own)}
+        self.chain = chain
+        self.definitions: dict[str, KeyInfo] = {
+            info["name"]: info for info in (*framework, *chained.values(), *own)
+        }
         self.names = list(self.definitions)
         self.of_connector = frozenset(info["name"] for info in own)
-        self.options: Definition = SOURCE_FRAMEWORK | CONNECTORS[connector] | OWN_OPTIONS[connector]
+        self.options: Definition = SOURCE_FRAMEWORK | CONNECTORS[connector] | OWN_OPTIONS[connector] | options
+
+    @property
+    def groups(self) -> list[str]:
+        """The headings: those of the connector alone come last."""
+        headings = dict.fromkeys(info["group"] for info in self.definitions.values())
+        return [heading for heading in headings if heading is not None]
 
 
 def _check_path(plugin: str | None, included: str | None) -> None:
@@ -156,6 +167,8 @@ def _judged(options: Definition, table: Iterable[KeyInfo], given: Given) -> dict
 def _values(table: _Table, given: Given, worker: Properties) -> dict[str, ConfigValue]:
     """Every option's value, and after them what is wrong with keys that no table has."""
     values = _judged(table.options, table.definitions.values(), given)
+    for item in table.chain:
+        item.completed(values)
     for key, error in _framework_errors(values, table, given, worker):
         values[key] = values[key].with_error(error)
     for key in given.nulls():

@@ -44,7 +44,7 @@ def connector_class(name: str) -> str | None:
 
 def connector_table(connector: str) -> list[KeyInfo]:
     """The descriptions of a connector's options: Kafka's, then our own."""
-    return kafka_options.descriptions(connector) + [_described(option) for option in OWN_OPTIONS[connector]]
+    return kafka_options.descriptions(connector) + [described(option) for option in OWN_OPTIONS[connector]]
 
 
 def without_package(class_name: str) -> str:
@@ -61,7 +61,7 @@ def _aliases(class_name: str, suffix: str) -> tuple[str, str, str]:
     return class_name, simple, simple.removesuffix(suffix)
 
 
-def _described(option: Option) -> KeyInfo:
+def described(option: Option) -> KeyInfo:
     return {
         "name": option.name,
         "type": option.type.value,

@@ -67,7 +67,7 @@ def refused(values: Mapping[str, ConfigValue], given: Given, connector: str) -> 
 def _chain_errors(
     values: Mapping[str, ConfigValue], given: Given, connector: str
 ) -> Iterator[tuple[str, str]]:
-    if any(values[key].errors for key in CHAINS):
+    if any(value.errors for key, value in values.items() if key.partition(".")[0] in CHAINS):
         return
     try:
         for key in function_keys(given.properties):

@@ -9,13 +9,14 @@ from typing import Final
 from sparkmirror.config.definitions import JAVA_WHITESPACE, Option, Required, Type, Value
 from sparkmirror.config.properties import HIDDEN, Properties, Provider, is_sensitive
 from sparkmirror.config.providers import resolved
-from sparkmirror.config.validators import AtLeast, DistinctItems, OneOf, OneOfAnyCase, UniqueAliases
+from sparkmirror.config.validators import AtLeast, DistinctItems, NonNull, OneOf, OneOfAnyCase, UniqueAliases
 from sparkmirror.connect.validation.classes import class_problem, converter_class, converter_error
 from sparkmirror.connect.validation.descriptions import shown
 from sparkmirror.connect.validation.infos import ConfigValue
 from sparkmirror.domain.errors import ConfigError
 
 _UNUSABLE: Final = "the value of the placeholder can't be used"
+_CHAINS: Final = ("transforms", "predicates")
 _CONVERTERS: Final = ("key.converter", "value.converter", "header.converter")
 
 
@@ -89,9 +90,8 @@ def judged(option: Option, default: str | None, given: Given) -> ConfigValue:
     name = option.name
     if name not in given:
         if isinstance(option.default, Required):
-            return ConfigValue(name).with_error(
-                f'Missing required configuration "{name}" which has no default value.'
-            )
+            missing = f'Missing required configuration "{name}" which has no default value.'
+            return _rejected(ConfigValue(name, errors=(missing,)), option, None, "null")
         return ConfigValue(name, default)
     text = given.resolved(name)
     if text is None:
@@ -132,7 +132,10 @@ def _rejected(found: ConfigValue, option: Option, value: Value, written: str) ->
 
 
 def _validator_error(option: Option, value: Value, written: str) -> str | None:
+    """Return the error of the option's validator, which knows an item of a chain by its name there."""
     name, validator = option.name, option.validator
+    if name.partition(".")[0] in _CHAINS:
+        name = name.split(".", 2)[-1]
     if isinstance(validator, DistinctItems):
         return _list_error(name, validator, value)
     if value is None:
@@ -155,7 +158,7 @@ def _null_reason(option: Option) -> str | None:
     match option.validator:
         case AtLeast():
             return None if option.default is None else "Value must be non-null"
-        case UniqueAliases():
+        case UniqueAliases() | NonNull():
             return "entry must be non null"
         case OneOf(choices):
             return f"String must be one of: {', '.join(choices)}"

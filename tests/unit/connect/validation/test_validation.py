@@ -136,7 +136,6 @@ def test_a_text_that_is_no_number_is_validated_as_null_too() -> None:
         ("config.properties.exclude", "*", "not a usable Java regular expression"),
         ("metric.names.formats", "", "must not be empty. Valid values include: [legacy, new]"),
         ("metric.names.formats", "old", "Invalid value old for configuration metric.names.formats"),
-        ("transforms", "a,a", "Invalid value [a, a] for configuration transforms: Duplicate alias"),
         ("offsets.storage.topic", "mine", "is not supported"),
         ("replication.policy.class", "MyPolicy", "Class MyPolicy could not be found."),
         ("key.converter", "org.apache.kafka.connect.json.JsonConverter", "Base64 inside of JSON"),
@@ -409,7 +408,22 @@ TRANSFORM: Config = {"transforms": "a", "transforms.a.type": "sparkmirror.transf
 @pytest.mark.parametrize(
     ("config", "key", "reason"),
     [
-        ({"transforms": "a"}, "transforms.a.type", "is missing"),
+        ({"transforms": "a"}, "transforms.a.type", "Missing required"),
+        (
+            {"transforms": "a,a", "transforms.a.type": "Filter"},
+            "transforms",
+            "Invalid value [a, a] for configuration transforms: Duplicate alias",
+        ),
+        (
+            {"transforms": "a", "transforms.a.type": "InsertHeader", "transforms.a.header": "h"},
+            "transforms.a.value.literal",
+            "Missing required",
+        ),
+        (
+            {"transforms": "a", "transforms.a.type": "Filter", "transforms.a.negate": "maybe"},
+            "transforms.a.negate",
+            "either true or false",
+        ),
         ({"transforms": "a", "transforms.a.type": "Cast$Value"}, "transforms.a.type", "A function does it"),
         (
             {**TRANSFORM, "transforms.a.function": "os:getcwd"},
@@ -444,3 +458,46 @@ def test_transforms_of_a_listed_module_are_accepted() -> None:
         "transforms.a.replacement": "x",
     }
     assert errors({**checkpoints, **router}) == {}
+
+
+def test_transforms_and_predicates_have_infos_in_groups_of_their_own() -> None:
+    infos = said(
+        {
+            **GOOD,
+            "transforms": "only, mine",
+            "transforms.only.type": "Filter",
+            "transforms.only.predicate": "eu",
+            "transforms.mine.type": "sparkmirror.transforms.Function",
+            "transforms.mine.function": f"{PLUGIN}lost",
+            "predicates": "eu",
+            "predicates.eu.type": "HasHeaderKey",
+            "predicates.eu.name": "region",
+        },
+        WORKER,
+    )
+    known = {one["value"]["name"]: one for one in infos["configs"] if one["definition"] is not None}
+    assert [key for key in known if key.startswith(("transforms.", "predicates."))] == [
+        "transforms.only.type",
+        "transforms.only.plugin.version",
+        "transforms.only.negate",
+        "transforms.only.predicate",
+        "transforms.mine.type",
+        "transforms.mine.plugin.version",
+        "transforms.mine.negate",
+        "transforms.mine.predicate",
+        "transforms.mine.function",
+        "predicates.eu.type",
+        "predicates.eu.plugin.version",
+        "predicates.eu.name",
+    ]
+    kind = known["transforms.only.type"]
+    assert kind["value"]["value"] == "org.apache.kafka.connect.transforms.Filter"
+    assert "sparkmirror.transforms.Function" in kind["value"]["recommended_values"]
+    assert kind["definition"]["display_name"] == "Transformation type for only"
+    assert known["predicates.eu.name"]["definition"]["group"] == "Predicates: eu"
+    assert known["transforms.mine.function"]["definition"]["group"] == "Transforms: mine"
+    assert "there is no lost" in known["transforms.mine.function"]["value"]["errors"][0]
+    assert infos["groups"] == [
+        *("Common", "Transforms", "Predicates", "Error Handling", "Topic Creation", "Exactly Once Support"),
+        *("offsets.topic", "Transforms: only", "Transforms: mine", "Predicates: eu"),
+    ]
