@@ -37,6 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     folder = Path(tempfile.mkdtemp(prefix="sparkmirror-soak-"))
     command = f"make soak ARGS='--seed {options.seed} --minutes {options.minutes:g}"
     command += " --preserve" if options.preserve else ""
+    command += " --transforms" if options.transforms else ""
     command += f" --faults {' '.join(options.faults)}'" if options.faults else "'"
     log(f"seed {options.seed}, {options.minutes:g} minutes, {options.rate} records/s; {folder}")
     try:
@@ -67,7 +68,12 @@ def _soak(options: argparse.Namespace, folder: Path) -> bool:
     with (
         clusters(folder) as (source, target),
         open_testbed(
-            source, target, folder, with_numbered=not options.preserve, preserves=options.preserve
+            source,
+            target,
+            folder,
+            with_numbered=not options.preserve,
+            preserves=options.preserve,
+            transforms=options.transforms,
         ) as testbed,
     ):
         drill = Drill(testbed, log)
@@ -133,6 +139,11 @@ def _parser() -> argparse.ArgumentParser:
         "--preserve",
         action="store_true",
         help="every record must have the offset of its source, between transactions that leave gaps",
+    )
+    parser.add_argument(
+        "--transforms",
+        action="store_true",
+        help="a function and a filter leave records out, which the comparison must know",
     )
     return parser
 

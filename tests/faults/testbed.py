@@ -54,6 +54,7 @@ _CLIENTS: Final = (
 )
 _PYTHON_PATH: Final = [path for path in (os.environ.get("PYTHONPATH"),) if path]
 _CLOCK_FOLDER: Final = Path(__file__).with_name("wall_clock")
+_FUNCTIONS_FOLDER: Final = Path(__file__).with_name("functions")
 _WAIT_S: Final = 400.0
 _RESPONSE_TIMEOUT_S: Final = 70.0
 """Longer than librdkafka waits for brokers."""
@@ -91,6 +92,25 @@ PRESERVING: Final = {
 }
 """Added where every record must have the offset of its source."""
 
+TRANSFORMING: Final = {
+    f"{_FLOW}transforms": "thin, unmarked, via",
+    f"{_FLOW}transforms.thin.type": "sparkmirror.transforms.Function",
+    f"{_FLOW}transforms.thin.function": "orders:thinned",
+    f"{_FLOW}transforms.thin.predicate": "orders",
+    f"{_FLOW}transforms.unmarked.type": "Filter",
+    f"{_FLOW}transforms.unmarked.predicate": "marked",
+    f"{_FLOW}transforms.via.type": "InsertHeader",
+    f"{_FLOW}transforms.via.header": "via",
+    f"{_FLOW}transforms.via.value.literal": "soak",
+    f"{_FLOW}transforms.via.predicate": "orders",
+    f"{_FLOW}predicates": "orders, marked",
+    f"{_FLOW}predicates.orders.type": "TopicNameMatches",
+    f"{_FLOW}predicates.orders.pattern": remote(TOPIC).replace(".", r"\."),
+    f"{_FLOW}predicates.marked.type": "HasHeaderKey",
+    f"{_FLOW}predicates.marked.name": "drop",
+}
+"""Added where a function and a filter leave records of TOPIC out."""
+
 LOCAL_CLUSTER: Final = {
     # Twice the slots that are needed: a cancelled task keeps its own for seconds.
     "spark.master": f"local-cluster[{EXECUTORS},{TASKS},512]",
@@ -103,7 +123,9 @@ LOCAL_CLUSTER: Final = {
 class DrillTestbed:
     """Both sides and the mirror between them. Made by `open_testbed`."""
 
-    def __init__(self, source: Side, target: Side, folder: Path, *, preserves: bool = False) -> None:
+    def __init__(
+        self, source: Side, target: Side, folder: Path, *, preserves: bool = False, transforms: bool = False
+    ) -> None:
         self.source = source
         self.target = target
         self.folder = folder
@@ -113,6 +135,8 @@ class DrillTestbed:
         """By partition of `PINGS`: the offsets on both sides of a record that counting begins with."""
         self.preserves = preserves
         """Whether records have their offsets on both sides."""
+        self.transforms = transforms
+        """Whether a function and a filter leave records out."""
         self.has_numbered = False
         """Whether the topics of `numbered` are mirrored too."""
         self.were_delayed = False
@@ -135,14 +159,23 @@ class DrillTestbed:
         return self.source, self.target
 
     def _properties(self, source: str, target: str) -> dict[str, str]:
-        return {**properties(source, target), **(PRESERVING if self.preserves else {})}
+        return {
+            **properties(source, target),
+            **(PRESERVING if self.preserves else {}),
+            **(TRANSFORMING if self.transforms else {}),
+        }
+
+    @property
+    def python_path(self) -> str:
+        """Where Python finds the flow's function."""
+        return os.pathsep.join([str(_FUNCTIONS_FOLDER), *_PYTHON_PATH])
 
     def _new_mirror(self) -> Mirror:
         through = self._properties(self.source.bootstrap_servers, self.target.bootstrap_servers)
         folder = self.folder / f"mirror-{len(list(self.folder.glob('mirror-*')))}"
         mirror = Mirror(folder, {**through, **LOCAL_CLUSTER}, "--http", f"{HOST}:0")
         mirror.environment = {
-            "PYTHONPATH": os.pathsep.join([str(_CLOCK_FOLDER), *_PYTHON_PATH]),
+            "PYTHONPATH": os.pathsep.join([str(_CLOCK_FOLDER), self.python_path]),
             "SPARKMIRROR_TEST_CLOCK": str(self._wall_clock),
         }
         return mirror
@@ -287,6 +320,7 @@ def open_testbed(
     *,
     with_numbered: bool = False,
     preserves: bool = False,
+    transforms: bool = False,
 ) -> Iterator[DrillTestbed]:
     """Start the mirror behind proxies; it may not copy yet when the block begins."""
     with ExitStack() as stack:
@@ -308,6 +342,7 @@ def open_testbed(
             Side("target", target, proxies[1], remote(TOPIC), PARTITIONS),
             folder,
             preserves=preserves,
+            transforms=transforms,
         )
         testbed.has_numbered = with_numbered
         stack.callback(testbed.close)

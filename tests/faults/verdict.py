@@ -1,6 +1,7 @@
 """Compares both clusters of a testbed by `sparkmirror verify`."""
 
 import json
+import os
 import subprocess
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -64,7 +65,12 @@ def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
         # What has been found equal isn't read again before the end, nor can be once it has expired.
         command += ["--report", str(testbed.folder / "report.json")]
     ended = subprocess.run(
-        [*command, "-o", "json"], capture_output=True, check=False, text=True, timeout=_TIMEOUT_S
+        [*command, "-o", "json"],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=_TIMEOUT_S,
+        env={**os.environ, "PYTHONPATH": testbed.python_path},
     )
     if not ended.stdout:
         return Verdict(ended.returncode, 0, {}, [ended.stderr.strip()])
