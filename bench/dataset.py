@@ -15,7 +15,7 @@ from bench import compaction
 from bench.bed import Broker
 from bench.log_content import content_of
 from bench.replay import Log, read_topic, replay
-from bench.workloads import DATA_PREFIX, KEY_BYTES, PARTITIONS, Batches, Workload, values
+from bench.workloads import DATA_PREFIX, KEY_BYTES, MARK, PARTITIONS, Batches, Workload, values
 
 _SEED_BYTES = 128 << 20
 _SINGLE_SEED_BYTES = 8 << 20
@@ -24,6 +24,9 @@ _LINGER_MS = 200
 _IN_TRANSACTION = 500
 """Records, over all partitions."""
 _CONNECTIONS = 2
+_Headers = list[tuple[str, str | bytes | None]] | None
+_MARKED: _Headers = [(MARK, b"")]
+_MARKED_EVERY = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +148,19 @@ def _produce_all(
 ) -> None:
     """Partitions take turns."""
     producer = Producer(_producer_settings(bootstrap, workload, batch_bytes))
+    is_marked = workload.batches is Batches.MARKED
     for number, (key, value) in enumerate(records):
-        _produce(producer, topic, key, value, number % partitions)
+        headers = _MARKED if is_marked and number // partitions % _MARKED_EVERY == 0 else None
+        _produce(producer, topic, key, value, number % partitions, headers)
     producer.flush()
 
 
-def _produce(producer: Producer, topic: str, key: str, value: bytes, partition: int) -> None:
+def _produce(
+    producer: Producer, topic: str, key: str, value: bytes, partition: int, headers: _Headers = None
+) -> None:
     while True:
         try:
-            producer.produce(topic, value, key, partition)
+            producer.produce(topic, value, key, partition, headers=headers)
         except BufferError:
             producer.poll(0.1)
         else:

@@ -38,7 +38,7 @@ from bench.sides import (
 from bench.translation_data import IN_TRANSACTION, SEED_IN_TRANSACTION, SEED_RECORDS
 from bench.translation_data import PARTITIONS as PARTITIONS_TRANSLATED
 from bench.translation_data import RECORDS_PER_S as RECORDS_PER_S_TRANSLATED
-from bench.workloads import BY_NAME, COPIED, PARTITIONS, SLOW_ROAD, TRANSACTIONAL, Workload
+from bench.workloads import BY_NAME, COPIED, PARTITIONS, SLOW_ROAD, TRANSACTIONAL, TRANSFORMED, Workload
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,7 +356,7 @@ Brokers: one for each cluster, {measurement.broker_heap_mb} MB of heap, Kafka's 
 
 def _added_settings() -> str:
     """What some workloads add for all mirrors."""
-    added = {workload.title: workload.settings for workload in (*SLOW_ROAD, TRANSACTIONAL)}
+    added = {workload.title: workload.settings for workload in (*SLOW_ROAD, TRANSACTIONAL, *TRANSFORMED)}
     added["failing over"] = tuple(translation.SETTINGS.items())
     return "\n".join(
         f'Added for "{title}":\n\n```properties\n{lines}```\n'

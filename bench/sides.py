@@ -17,6 +17,8 @@ from pathlib import Path
 from types import MappingProxyType
 
 TARGET_ALIAS = "target"
+FLOW = "FLOW."
+"""What settings of a workload begin with that are a flow's own."""
 
 
 class Side(Enum):
@@ -114,7 +116,7 @@ def properties(mirroring: Mirroring, side: Side, more: Mapping[str, str] = Mappi
             for alias in (mirroring.source_alias, TARGET_ALIAS)
             for key, value in mirroring.security.items()
         },
-        **more,
+        **{key.replace(FLOW, f"{flow}."): value for key, value in more.items()},
     }
     if side is Side.MM2_TUNED:
         settings |= {f"{flow}.{key}": value for key, value in STRIMZI_HIGH_VOLUME.items()}

@@ -11,10 +11,12 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
 
-from bench.sides import TARGET_ALIAS, Side
+from bench.sides import FLOW, TARGET_ALIAS, Side
 
 KEY_BYTES = 8
 PARTITIONS = 8
+MARK = "drop"
+"""The header of marked records."""
 DATA_PREFIX = "data-"
 """Source topics with this prefix outlive a run."""
 
@@ -46,6 +48,7 @@ class Batches(Enum):
     SINGLE = "of one record each"
     COMPACTED = "half of their records compacted away"
     IN_TRANSACTIONS = "each the only one of its partition in a transaction"
+    MARKED = "every tenth record with a header"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ class Workload:
     settings: tuple[tuple[str, str], ...] = ()
     tls: bool = False
     """Whether the mirrors reach both clusters over TLS."""
+    kept: float = 1.0
+    """The share of the records that arrive where transforms leave some out."""
 
     def scaled(self, factor: float) -> "Workload":
         return replace(self, records=int(self.records * factor), mm2_records=int(self.mm2_records * factor))
@@ -111,7 +116,60 @@ TRANSACTIONAL = Workload(
 TLS = Workload("tls", "1 KB, TLS on both sides", 1024, "none", 3_000_000, 500_000, sides=_MIRRORS, tls=True)
 PLAINTEXT = Workload("plaintext", "1 KB, without TLS", 1024, "none", 3_000_000, 500_000, sides=_MIRRORS)
 """What TLS is compared with: as many records, right before."""
-COPIED = (*THROUGHPUT, *SLOW_ROAD, TRANSACTIONAL, PLAINTEXT, TLS)
+_SMT = "org.apache.kafka.connect."
+_FILTER = (
+    (f"{FLOW}transforms", "marked"),
+    (f"{FLOW}transforms.marked.type", f"{_SMT}transforms.Filter"),
+    (f"{FLOW}transforms.marked.predicate", "marked"),
+    (f"{FLOW}predicates", "marked"),
+    (f"{FLOW}predicates.marked.type", f"{_SMT}transforms.predicates.HasHeaderKey"),
+    (f"{FLOW}predicates.marked.name", MARK),
+)
+_INSERT = (
+    (f"{FLOW}transforms", "from"),
+    (f"{FLOW}transforms.from.type", f"{_SMT}transforms.InsertHeader"),
+    (f"{FLOW}transforms.from.header", "from"),
+    (f"{FLOW}transforms.from.value.literal", "source"),
+    # Java's own default fails with a literal.
+    (f"{FLOW}header.converter", f"{_SMT}storage.SimpleHeaderConverter"),
+)
+_FUNCTION = (
+    (f"{FLOW}transforms", "most"),
+    (f"{FLOW}transforms.most.type", "sparkmirror.transforms.Function"),
+    (f"{FLOW}transforms.most.function", "bench.reencoding:keep_most"),
+)
+_MOST = 0.9
+TRANSFORMED = (
+    Workload(
+        "filter",
+        "1 KB, Filter by header",
+        1024,
+        "none",
+        2_000_000,
+        500_000,
+        Batches.MARKED,
+        _MIRRORS,
+        _FILTER,
+        kept=_MOST,
+    ),
+    Workload(
+        "insert", "1 KB, InsertHeader", 1024, "none", 2_000_000, 500_000, Batches.FULL, _MIRRORS, _INSERT
+    ),
+    Workload(
+        "function",
+        "1 KB, function that filters",
+        1024,
+        "none",
+        2_000_000,
+        500_000,
+        Batches.FULL,
+        (Side.OURS,),
+        _FUNCTION,
+        kept=_MOST,
+    ),
+)
+"""Transforms: where records are left out, those that arrive are counted."""
+COPIED = (*THROUGHPUT, *SLOW_ROAD, TRANSACTIONAL, *TRANSFORMED, PLAINTEXT, TLS)
 """Everything that is measured as throughput of whole mirrors."""
 
 BY_NAME = {workload.name: workload for workload in COPIED}
