@@ -10,9 +10,10 @@ from typing import Final, cast
 import pytest
 
 from sparkmirror.copy.copy_plan import CopyPartition
-from sparkmirror.domain.client_settings import OffsetReset
+from sparkmirror.domain.client_settings import OffsetReset, StartTime
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.start_at import StartAt, parse_start_at
 from sparkmirror.domain.topics import ListedTopic, TopicListing
 from sparkmirror.mirror.flow_start import FlowStart
 from sparkmirror.periodic.flow_log import flow_log
@@ -31,7 +32,7 @@ OTHER: Final = "other"
 class World:
     """A source of two topics, `orders` and `other`, and starts of a flow that selects some of them."""
 
-    def __init__(self, policy: OffsetReset = OffsetReset.LATEST) -> None:
+    def __init__(self, policy: OffsetReset = OffsetReset.LATEST, time: StartTime | None = None) -> None:
         self.stage = Stage(random.Random(1), Shape(partitions=2))
         self.stage.target.create(ATTEMPTS_TOPIC, 1, {"cleanup.policy": "compact"})
         self.stage.source.create(OTHER, 2)
@@ -47,7 +48,7 @@ class World:
                 positions_of=lambda name: (plan.state.connection, topic.name, name, plan.flow.source),
             ),
         )
-        consumer = replace(plan.consumer, offset_reset=policy)
+        consumer = replace(plan.consumer, offset_reset=policy, start_time=time)
         self.connector = cast(
             "ConfiguredSource", SimpleNamespace(name=plan.connector, consumer_of=lambda _: consumer)
         )
@@ -193,17 +194,19 @@ def test_what_is_left_out_is_told_when_its_topic_can_be_copied_at_last(
 
 
 @pytest.mark.parametrize(
-    ("policy", "begins", "left_out"),
+    ("start", "begins", "left_out"),
     [
-        (OffsetReset.EARLIEST, (0, 0), {}),
-        (OffsetReset.LATEST, (5, 0), {0: 5}),
-        (OffsetReset.NONE, (None, 0), {}),
+        (StartAt(OffsetReset.EARLIEST), (0, 0), {}),
+        (StartAt(OffsetReset.LATEST), (5, 0), {0: 5}),
+        (StartAt(OffsetReset.NONE), (None, 0), {}),
+        (parse_start_at("1970-01-01"), (0, 0), {}),
+        (parse_start_at("9999-01-01"), (5, 0), {0: 5}),
     ],
 )
 def test_a_plan_begins_where_a_start_does(
-    policy: OffsetReset, begins: tuple[int | None, int], left_out: dict[int, int]
+    start: StartAt, begins: tuple[int | None, int], left_out: dict[int, int]
 ) -> None:
-    world = World(policy)
+    world = World(*start)
     world.new(world.start(), [TOPIC])
     world.stage.write(0, 5)
     world.grow(TOPIC, 3)

@@ -310,6 +310,14 @@ def test_a_target_that_takes_smaller_batches(survey: FlowSurvey) -> None:
     assert found.remedy == "set max.message.bytes to 10485760 on target"
 
 
+def test_what_a_late_start_leaves_out_is_a_number(survey: FlowSurvey) -> None:
+    left = {TopicPartition("orders", 0): 1000, TopicPartition("orders", 2): 234}
+    found = only(findings(replace(survey, left_out=left)))
+    assert summary(found) == ("left out", Severity.WARNS, "orders")
+    assert found.text.startswith("1,234 records of orders are left out")
+    assert found.remedy == "set start.at to earliest to copy them too"
+
+
 def test_a_pattern_that_selects_nothing_is_named(survey: FlowSurvey) -> None:
     found = only(findings(replace(survey, idle_patterns=[r"ordrs\..*"])))
     assert summary(found) == ("missing topic", Severity.WARNS, r"ordrs\..*")
