@@ -240,8 +240,9 @@ class ProgressWatch:
                     SILENT_AFTER_S,
                 )
             else:
-                self._log.info("the tasks of all %d partitions report", job_epoch.partitions)
-                self._note(EventKind.REPORTING, f"the tasks of all {job_epoch.partitions} partitions report")
+                everything = counted(job_epoch.partitions, "partition")
+                self._log.info("the tasks of all %s report", everything)
+                self._note(EventKind.REPORTING, f"the tasks of all {everything} report")
 
     def _throttled(self) -> Collection[int]:
         """Return the tasks that a quota of a cluster throttles."""
@@ -298,7 +299,7 @@ def lag_line(
     why = _away_since(away) if away is not None else _words(words)
     if not known:
         return f"lag unknown of {counted(total, 'partition')}{why}"
-    line = f"lag {sum(known):,} records over {total} partitions"
+    line = f"lag {counted(sum(known), 'record')} over {counted(total, 'partition')}"
     return f"{line}, unknown for {total - len(known)} of them{why}" if total > len(known) else line
 
 

@@ -89,7 +89,7 @@ def _obstacles(facts: TopicFacts) -> list[str]:
         return ["; ".join([missing, *facts.hints])]
     here, there = facts.source_partitions, facts.target_partitions
     if not facts.refreshes and all(it.passes for it in facts.verdicts) and (there is None or there < here):
-        lacks = "is not there" if there is None else f"has {there} partitions and needs {here}"
+        lacks = "is not there" if there is None else f"has {counted(there, 'partition')} and needs {here}"
         return [f"{facts.remote} {lacks} on {facts.flow.target}: {LATER_TOPICS}", *facts.obstacles]
     said = [f"{it.word}: {it.text}" for it in facts.troubles if it.requires_action]
     return [*facts.obstacles, *said]
@@ -154,7 +154,7 @@ def _state(facts: TopicFacts, partition: MirroredPartition, lag: int | None) -> 
         return _not_begun(facts, partition)
     if partition.start is not None and partition.start > partition.mirrored_to:
         lost = partition.start - partition.mirrored_to
-        return f"{lost:,} records behind its position are gone from {facts.flow.source}", True
+        return f"{counted(lost, 'record')} behind its position are gone from {facts.flow.source}", True
     if lag is None and partition.end is not None:
         return AHEAD, False
     if lag is None:

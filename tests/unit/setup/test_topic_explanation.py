@@ -61,7 +61,7 @@ def test_nothing_is_created_before_the_mirror_starts() -> None:
 
 @pytest.mark.parametrize(
     ("there", "what"),
-    [(None, "is not there on eu"), (1, "has 1 partitions and needs 2 on eu"), (2, None), (3, None)],
+    [(None, "is not there on eu"), (1, "has 1 partition and needs 2 on eu"), (2, None), (3, None)],
 )
 def test_without_a_refresh_nothing_is_announced(there: int | None, what: str | None) -> None:
     found = explain(replace(FACTS, source_partitions=2, target_partitions=there, refreshes=False))

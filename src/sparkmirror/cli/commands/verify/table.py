@@ -66,11 +66,14 @@ def _summary(verdict: FlowVerdict) -> list[str]:
         lines.append(f"[bold red]✗ {counted(unreadable, 'partition')} could not be compared[/]:")
     elif verdict.count(State.PROMOTED) < len(verdict.partitions):
         lines.append(
-            f"[bold green]✓ {total.equal:,} records are the same on both clusters[/]: "
+            f"[bold green]✓ {counted(total.equal, 'record')} {'is' if total.equal == 1 else 'are'} "
+            "the same on both clusters[/]: "
             "count, order, key, value, headers, timestamp."
         )
     if total.foreign:
-        lines.append(f"  {total.foreign:,} records on the target were written by other producers.")
+        were = "was" if total.foreign == 1 else "were"
+        foreign = counted(total.foreign, "record")
+        lines.append(f"  {foreign} on the target {were} written by other producers.")
     if total.not_comparable:
         lines.append(
             f"  {total.not_comparable:,} could not be compared: "
