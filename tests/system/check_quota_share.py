@@ -5,7 +5,7 @@ Each of them has its own client ids, and with them the whole quota. `-s` shows w
 
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -27,8 +27,9 @@ PARTITIONS: Final = 3
 WINDOW_S: Final = 11.0
 """A broker measures a rate over that time, by default, and lets pass as much at once before."""
 MEASURED_S: Final = 60.0
-TOTAL: Final = int(RATE * (MEASURED_S + 6 * WINDOW_S))
 START_S: Final = 90.0
+TOTAL: Final = int(RATE * (START_S + MEASURED_S + 6 * WINDOW_S))
+"""One may start long before the other, and must not have copied all when both are measured."""
 TOPIC: Final = "big"
 BATCHES: Final = {"small": {"batch.size": "16000", "linger.ms": "50"}, "large": {"batch.size": "400000"}}
 
@@ -80,6 +81,7 @@ def properties_of(alias: str, source: LocalCluster, target: LocalCluster) -> dic
         "clusters": f"{alias}, target",
         f"{alias}.bootstrap.servers": source.bootstrap_servers,
         "target.bootstrap.servers": target.bootstrap_servers,
+        "target.producer.client.id": f"{alias}-producer",  # else both have Connect's
         f"{alias}->target.enabled": "true",
         f"{alias}->target.topics": TOPIC,
         "heartbeats.replication.enabled": "false",
@@ -102,8 +104,10 @@ def measured(target: LocalCluster, aliases: tuple[str, ...]) -> dict[str, float]
             if not known or known[-1][1] != count:
                 known.append((now, count))
         time.sleep(0.1)
-    found = {}
-    for alias, known in arrivals.items():
-        (first_at, first), (last_at, last) = known[1], known[-1]  # the one before is no arrival
-        found[alias] = (last - first) * SIZE / (last_at - first_at) / RATE
-    return found
+    return {alias: share(known) for alias, known in arrivals.items()}
+
+
+def share(arrivals: Sequence[tuple[float, int]]) -> float:
+    (first_at, first), (last_at, last) = arrivals[1], arrivals[-1]  # the one before is no arrival
+    assert last < TOTAL // SIZE // PARTITIONS * PARTITIONS, "all is copied"
+    return (last - first) * SIZE / (last_at - first_at) / RATE
