@@ -86,18 +86,24 @@ RUN rm -rf connect-repl \
       # TLS by OpenSSL instead of Java's
       netty-tcnative* \
       # models of Kubernetes' objects that Spark neither makes nor reads
-      kubernetes-model-apiextensions* kubernetes-model-flowcontrol* kubernetes-model-gatewayapi* \
-      kubernetes-model-resource*
-# Compression libraries of other systems than Linux.
+      kubernetes-model-admissionregistration* kubernetes-model-apiextensions* kubernetes-model-autoscaling* \
+      kubernetes-model-discovery* kubernetes-model-events* kubernetes-model-flowcontrol* \
+      kubernetes-model-gatewayapi* kubernetes-model-policy* kubernetes-model-rbac* kubernetes-model-resource* \
+      kubernetes-model-scheduling* kubernetes-model-storageclass*
+# Compression libraries of other systems than Linux; PySpark's modules that are left out below, in the zip for YARN.
 RUN printf '%s\n' 'import re, sys, zipfile' \
-      'foreign = re.compile(r"(?i)(?!.*linux.*(?:amd64|x86_64|aarch64)).*\.(?:so|dll|dylib|jnilib)").fullmatch' \
-      'for name in sys.argv[1:]:' \
-      '    with zipfile.ZipFile(name) as jar: files = [(it, jar.read(it)) for it in jar.infolist()]' \
-      '    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as jar:' \
-      '        for it, data in files: foreign(it.filename) or jar.writestr(it, data)' > /build/thin.py \
- && python3 /build/thin.py zstd-jni-*.jar snappy-java-*.jar lz4-java-*.jar
+      'left_out = re.compile(sys.argv[1]).fullmatch' \
+      'for name in sys.argv[2:]:' \
+      '    with zipfile.ZipFile(name) as packed: files = [(it, packed.read(it)) for it in packed.infolist()]' \
+      '    with zipfile.ZipFile(name, "w", zipfile.ZIP_DEFLATED) as packed:' \
+      '        for it, data in files: left_out(it.filename) or packed.writestr(it, data)' > /build/thin.py \
+ && python3 /build/thin.py '(?i)(?!.*linux.*(?:amd64|x86_64|aarch64)).*\.(?:so|dll|dylib|jnilib)' \
+      zstd-jni-*.jar snappy-java-*.jar lz4-java-*.jar \
+ && python3 /build/thin.py 'pyspark/(?:ml|mllib|pandas|pipelines|sql/connect|streaming)/.*|.*/tests/.*' \
+      ../python/lib/pyspark.zip
 WORKDIR /build/site-packages
-RUN rm -rf pyspark/data pyspark/examples pyspark/ml pyspark/mllib pyspark/pandas pyspark/pipelines pyspark/streaming \
+RUN rm -rf pyspark/data pyspark/examples pyspark/ml pyspark/mllib pyspark/pandas pyspark/pipelines \
+      pyspark/sql/connect pyspark/streaming \
       pyarrow/include pyarrow/src pyarrow/tests pyarrow/_flight* pyarrow/libarrow_flight* \
       pyarrow/libarrow_python_flight* pyarrow/_s3fs* pyarrow/libarrow_s3* \
  && find . -type d -name tests -prune -exec rm -rf {} + \

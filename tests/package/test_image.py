@@ -34,7 +34,7 @@ rules:
     type: COUNTER
     labels: { topic: "$2", partition: "$3" }
 """
-BYTES_MAX: Final = 830_000_000
+BYTES_MAX: Final = 810_000_000
 
 
 def test_the_dockerfile_is_clean() -> None:

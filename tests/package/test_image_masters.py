@@ -125,6 +125,14 @@ def test_yarn_is_asked(
     assert_complete(ended.stdout, ended.stderr)
 
 
+def test_the_zip_for_executors_of_yarn_has_what_a_worker_imports(image: Engine) -> None:
+    packed = "/opt/spark/python/lib/pyspark.zip"
+    program = "import pyspark.daemon, pyspark.sql, pyspark.worker; print(pyspark.__file__)"
+    path = variables({"PYTHONPATH": packed})
+    imported = image.run("/opt/sparkmirror/bin/python", "-c", program, options=path)
+    assert imported.stdout.strip() == f"{packed}/pyspark/__init__.py", imported
+
+
 def test_executors_as_pods(
     image: Engine, source_cluster: LocalCluster, target_cluster: LocalCluster, tmp_path: Path, port: int
 ) -> None:
