@@ -6,6 +6,7 @@ import signal
 import sys
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -13,7 +14,7 @@ from sparkmirror.cli.exit_codes import CANNOT_TELL, INTERRUPTED, NOT_FINE
 from sparkmirror.cli.logging import configure_logging
 from sparkmirror.cli.main import main as sparkmirror
 from sparkmirror.config.properties import read_properties
-from sparkmirror.container.health import health_url, option, place
+from sparkmirror.container.health import NOTHING_SERVED, health_url, option, place
 from sparkmirror.container.launch import Command, Launch, Program, Usage, launch
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.printable import printable
@@ -63,6 +64,8 @@ def _run(command: Command) -> int:
 
 def _become(words: tuple[str, ...]) -> int:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with suppress(OSError):  # a program needs no folder that can be written
+        place().write_text(NOTHING_SERVED, encoding="utf-8")
     try:
         os.execvp(words[0], words)  # noqa: S606 - the user's own command
     except OSError as error:
@@ -79,10 +82,7 @@ def _written(properties: str) -> str:
 
 
 def _note_health(words: Sequence[str]) -> None:
-    place().unlink(missing_ok=True)
-    url = health_url(words, _listeners)
-    if url is not None:
-        place().write_text(url, encoding="utf-8")
+    place().write_text(health_url(words, _listeners) or NOTHING_SERVED, encoding="utf-8")
 
 
 def _listeners(file: str) -> str | None:

@@ -1,7 +1,7 @@
 """Asks the command of this container how it is: exit code 0 when `/health` answers 200.
 
-The entry notes the URL. This is a program of its own, which imports nothing of this package, because it runs
-every few seconds.
+The entry notes the URL, or that there is none. This is a program of its own, which imports nothing of this
+package, because it runs every few seconds.
 """
 
 import json
@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urlsplit
 
+NOTHING_SERVED: Final = "none"
 _TIMEOUT_S: Final = 5.0
-
 
 _SERVED: Final = {"run": None, "watch": "127.0.0.1:8080"}
 """Commands that serve what `--http` names, and where they do without it."""
@@ -25,7 +25,7 @@ _EVERY_ADDRESS: Final = ("", "0.0.0.0", "::")  # noqa: S104 - nothing is bound h
 
 
 def place() -> Path:
-    """The file that holds the URL to ask. Raises OSError where nothing can be written."""
+    """The file that holds the URL to ask, or `NOTHING_SERVED`. Raises OSError where it can't be written."""
     return Path(tempfile.gettempdir()) / "sparkmirror-health"
 
 
@@ -79,10 +79,12 @@ def _url(listener: str) -> str | None:
 
 
 def main() -> int:
-    try:
-        url = place().read_text(encoding="utf-8").strip()
-    except OSError:
-        print("the command of this container serves no /health")  # noqa: T201 - Docker keeps the output
+    url = _noted()
+    if not url:
+        print("the command of this container has not started")  # noqa: T201 - Docker keeps the output
+        return 1
+    if url == NOTHING_SERVED:
+        print("the command of this container serves no /health")  # noqa: T201 - likewise
         return 0
     try:
         status, text = _answer(url)
@@ -91,6 +93,13 @@ def main() -> int:
         return 1
     print(f"{status} {text}")  # noqa: T201 - likewise
     return 0 if status == 200 else 1
+
+
+def _noted() -> str:
+    try:
+        return place().read_text(encoding="utf-8").strip()
+    except OSError:
+        return ""
 
 
 def _answer(url: str) -> tuple[int, str]:

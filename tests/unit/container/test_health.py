@@ -117,6 +117,11 @@ def test_nobody_who_listens_is_unhealthy(
     assert "refused" in capsys.readouterr().out
 
 
-def test_a_command_that_serves_nothing_is_healthy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("noted", "code"), [(health.NOTHING_SERVED, 0), ("", 1), (None, 1)])
+def test_only_a_command_that_has_started_is_healthy_where_it_serves_nothing(
+    noted: str | None, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    assert health.main() == 0
+    if noted is not None:
+        health.place().write_text(noted)
+    assert health.main() == code
