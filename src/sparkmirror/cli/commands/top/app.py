@@ -52,7 +52,6 @@ class TopApp(App[None]):
     CSS = """
     #head { height: auto; padding: 0 1; }
     #filter { display: none; }
-    #filter.shown { display: block; }
     DataTable { height: 1fr; }
     """
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -203,13 +202,14 @@ class TopApp(App[None]):
         self._draw()
 
     def action_filter(self) -> None:
-        self.query_one("#filter").add_class("shown")
-        self.query_one("#filter").focus()
+        field = self.query_one("#filter")
+        field.display = True
+        self.screen.set_focus(field)  # at once: the keys that follow are its text
 
     def action_unfilter(self) -> None:
         field = self.query_one("#filter", Input)
         field.value = ""
-        field.remove_class("shown")
+        field.display = False
         self.query_one(DataTable).focus()
 
     def on_input_changed(self, event: Input.Changed) -> None:
