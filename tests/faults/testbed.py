@@ -54,7 +54,8 @@ _CLIENTS: Final = (
 )
 _PYTHON_PATH: Final = [path for path in (os.environ.get("PYTHONPATH"),) if path]
 _CLOCK_FOLDER: Final = Path(__file__).with_name("wall_clock")
-_FUNCTIONS_FOLDER: Final = Path(__file__).with_name("functions")
+PYTHON_PATH: Final = os.pathsep.join([str(Path(__file__).with_name("functions")), *_PYTHON_PATH])
+"""Where Python finds the flow's function."""
 _WAIT_S: Final = 400.0
 _RESPONSE_TIMEOUT_S: Final = 70.0
 """Longer than librdkafka waits for brokers."""
@@ -165,17 +166,12 @@ class DrillTestbed:
             **(TRANSFORMING if self.transforms else {}),
         }
 
-    @property
-    def python_path(self) -> str:
-        """Where Python finds the flow's function."""
-        return os.pathsep.join([str(_FUNCTIONS_FOLDER), *_PYTHON_PATH])
-
     def _new_mirror(self) -> Mirror:
         through = self._properties(self.source.bootstrap_servers, self.target.bootstrap_servers)
         folder = self.folder / f"mirror-{len(list(self.folder.glob('mirror-*')))}"
         mirror = Mirror(folder, {**through, **LOCAL_CLUSTER}, "--http", f"{HOST}:0")
         mirror.environment = {
-            "PYTHONPATH": os.pathsep.join([str(_CLOCK_FOLDER), self.python_path]),
+            "PYTHONPATH": os.pathsep.join([str(_CLOCK_FOLDER), PYTHON_PATH]),
             "SPARKMIRROR_TEST_CLOCK": str(self._wall_clock),
         }
         return mirror

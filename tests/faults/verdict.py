@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from sparkmirror.domain.ids import TopicPartition
 from tests.faults.numbered_verdict import judge_numbered
-from tests.faults.testbed import ALIAS, PINGS, TOPIC, DrillTestbed, remote
+from tests.faults.testbed import ALIAS, PINGS, PYTHON_PATH, TOPIC, DrillTestbed, remote
 from tests.support.broker_data import end_offsets
 from tests.support.mirror import COMMAND
 from tests.support.topic_reader import TopicReader
@@ -70,7 +70,7 @@ def verify(testbed: DrillTestbed, *, to_the_end: bool) -> Verdict:
         check=False,
         text=True,
         timeout=_TIMEOUT_S,
-        env={**os.environ, "PYTHONPATH": testbed.python_path},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
     )
     if not ended.stdout:
         return Verdict(ended.returncode, 0, {}, [ended.stderr.strip()])

@@ -5,6 +5,7 @@ everything flows again, nothing may be said to be wrong.
 """
 
 import json
+import os
 import re
 import subprocess
 import time
@@ -22,7 +23,7 @@ from sparkmirror.metrics.looks import CUT_OFF_AFTER_S
 from sparkmirror.metrics.task_meter import SILENT_AFTER_S
 from sparkmirror.view.words import Word
 from tests.faults.stalls import EndOffsets
-from tests.faults.testbed import ALIAS, REQUEST_TIMEOUT_S, TOPIC, DrillTestbed
+from tests.faults.testbed import ALIAS, PYTHON_PATH, REQUEST_TIMEOUT_S, TOPIC, DrillTestbed
 from tests.support.background import BackgroundWatch
 from tests.support.mirror import COMMAND
 from tests.support.waiting import await_value, patience
@@ -200,6 +201,13 @@ def _is_fine(command: Sequence[str], said: list[str]) -> bool:
 
 
 def _from_outside(command: Sequence[str], said: list[str]) -> int:
-    ended = subprocess.run([COMMAND, *command], capture_output=True, check=False, text=True, timeout=120)
+    ended = subprocess.run(
+        [COMMAND, *command],
+        capture_output=True,
+        check=False,
+        text=True,
+        timeout=120,
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH},
+    )
     said[:] = [f"exit code {ended.returncode}", ended.stdout[:3000], ended.stderr[-1000:]]
     return ended.returncode
