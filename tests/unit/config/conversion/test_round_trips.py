@@ -75,6 +75,11 @@ FLOW: Final = {
     "emit.offset-syncs.enabled": st.just("false"),
 }
 
+LOGIN: Final = {
+    "sasl.jaas.config": 'org.example.Module required username="a" password="b" useTicketCache=true;',
+    "sasl.kerberos.service.name": "kafka",
+}
+
 Choices = Mapping[str, st.SearchStrategy[str]]
 
 
@@ -85,13 +90,14 @@ def some(choices: Choices) -> st.SearchStrategy[dict[str, str]]:
 @st.composite
 def properties(draw: st.DrawFn, cluster: Choices, top: Choices) -> Properties:
     aliases = draw(st.sampled_from([["A", "B"], ["A", "B", "C"], ["us", "us.west", "source"]]))
-    given = {"clusters": ", ".join(aliases)} | draw(some(top))
+    given = {"clusters": ", ".join(aliases)} | LOGIN | draw(some(top))
     for alias in aliases:
         settings = {"bootstrap.servers": f"{alias}-1:9092"} | draw(some(cluster))
         given |= {f"{alias}.{key}": value for key, value in settings.items()}
     for source in aliases:
         for target in aliases:
-            if source != target and draw(st.booleans()):
+            is_first = [source, target] == aliases[:2]
+            if source != target and (is_first or draw(st.booleans())):
                 own = draw(some({**CONNECTORS, **FLOW, **CLIENTS}))
                 given |= {f"{source}->{target}.{key}": value for key, value in own.items()}
     return Properties(given)
