@@ -52,7 +52,10 @@ class Told(Protocol):
 
 
 class FlowLag(NamedTuple):
-    """The lag of those topics of a flow that are wanted; `has_topics`: it mirrors some, wanted or not."""
+    """The lag of those topics of a flow that are wanted; `has_topics`: it mirrors some, wanted or not.
+
+    `standby` counts the partitions whose records came by the opposite flow: they have no lag.
+    """
 
     flow: Flow
     state: State
@@ -62,6 +65,7 @@ class FlowLag(NamedTuple):
     only_heartbeats: bool
     has_topics: bool
     limit: LagLimit
+    standby: int
 
     @property
     def records(self) -> int:
@@ -87,21 +91,23 @@ class FlowLag(NamedTuple):
             return self.only_heartbeats or is_fine(self.state.word)
         if any(it.state.word is Word.ACTION_REQUIRED for it in self.unknown):
             return False
-        return None if self.unknown or not (self.partitions or self.promoted) else True
+        return None if self.unknown or not (self.partitions or self.promoted or self.standby) else True
 
 
 def lag_of(told: Told, is_wanted: Callable[[str], Any], limit: LagLimit) -> FlowLag:
     """`is_wanted` gets the names of topics on the source."""
     wanted = sorted((it for it in told.partitions if is_wanted(it.source.topic)), key=attrgetter("source"))
+    copied = [it for it in wanted if it.state.word is not Word.STANDBY]
     return FlowLag(
         told.flow,
         told.state,
-        wanted,
+        copied,
         {topic: each for topic, each in told.promoted.items() if is_wanted(topic)},
         told.is_running,
         told.only_heartbeats,
         bool(told.partitions or told.promoted),
         limit if told.is_running is not False else LagLimit(limit.records),  # nothing is on its way
+        len(wanted) - len(copied),
     )
 
 

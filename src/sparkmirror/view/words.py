@@ -20,9 +20,9 @@ class Word(StrEnum):
     STOPPED = "stopped"
     """The flow was stopped in order: it copies nothing until it is started again."""
     PAUSED = "paused"
-    CAUGHT_UP = "caught up"
     STANDBY = "standby"
-    """Another process copies, and this one takes over."""
+    """Another process copies, and this one takes over; or the opposite flow does, until a failback."""
+    CAUGHT_UP = "caught up"
     PROMOTED = "promoted"
     """Copied no more: applications write it on the target."""
 

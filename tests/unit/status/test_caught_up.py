@@ -111,6 +111,16 @@ def test_promoted_topics_have_nothing_left_to_copy() -> None:
     assert caught_up(source(look("bills", 0, {"lag": 9}, lag_s=60.0), promoted=parted)) is False
 
 
+def test_partitions_that_stand_by_have_no_lag_of_this_flow() -> None:
+    """The opposite flow has copied their records: until a failback there is nothing to wait for."""
+    waiting = look("bank", 0, {"state": PartitionState.STANDBY, "error": "b->a has copied it", "lag": 100})
+    assert [caught_up(source(*it)) for it in ([waiting], [waiting, look("orders")])] == [True, True]
+    assert caught_up(source(waiting, look("slow", 0, {"lag": 9}, lag_s=60.0))) is False
+    (answer,) = answers(source(waiting, look("orders")))
+    lag = lag_of(answer, bool, EXACT)
+    assert (lag.standby, len(lag.partitions), lag.records) == (1, 1, 0)
+
+
 def test_a_mirror_that_has_never_run_has_not_caught_up_with_an_empty_topic() -> None:
     seen = source(look(), is_observed=True, is_running=False, trouble=NEVER_RUN)
     assert caught_up(seen) is False

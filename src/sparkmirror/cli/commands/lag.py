@@ -38,7 +38,8 @@ whom it asks:
   URL   the mirror that runs there: a worker, `run --http` or `watch`; as of the last second, without Kafka
 
 The mirror stores a position once a second, Java's once a minute (offset.flush.interval.ms): of a FILE, what
-it has copied since counts as missing. Topics that are promoted (sparkmirror promote) have no lag.
+it has copied since counts as missing. Topics that are promoted (sparkmirror promote) have no lag,
+nor partitions that stand by until a failback.
 
 examples:
   sparkmirror lag mm2.properties
@@ -143,6 +144,9 @@ def _show(lag: FlowLag) -> None:
     """A line for the flow, and a table of the partitions that are behind or unknown, the worst first."""
     _write(f"{lag.flow}: {_summary(lag)}")
     _show_promoted(lag.promoted)
+    if lag.standby:
+        verb = "stands" if lag.standby == 1 else "stand"
+        _write(f"  {counted(lag.standby, 'partition')} {verb} by: the opposite flow copies them")
     listed = [*lag.unknown, *lag.behind]
     if not listed:
         return
@@ -177,7 +181,7 @@ def _summary(lag: FlowLag) -> str:
 
 
 def _nothing_to_copy(lag: FlowLag) -> str:
-    if lag.promoted:
+    if lag.promoted or lag.standby:
         return "nothing is left to copy"
     if lag.only_heartbeats:
         return "only heartbeats"

@@ -38,8 +38,8 @@ states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   catching up      the lag shrinks
   stopped          it was stopped in order
   paused           its connector is paused
-  caught up        everything that is older than 5 s is on the target
   standby          another process copies, or the opposite flow does
+  caught up        everything that is older than 5 s is on the target
   promoted         applications write the topics on the target
 `falling behind` of a FILE, and `stalled` of Java's mirror, need --watch, which looks more than once.
 
