@@ -8,12 +8,9 @@ from typing import Final
 import pytest
 
 from sparkmirror.domain.ids import Alias
-from sparkmirror.domain.known_brokers import ANY
 from sparkmirror.domain.troubles import action_required
-from sparkmirror.kafka.net.transport import network_of
-from tests.memory.server import MemoryServer, serving
+from tests.memory.server import MemoryServer, allow_any, serving
 from tests.support.broker_data import append, create_topic, keyed, latest, numbered
-from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
 from tests.support.threaded_mirror import threaded_mirror
 from tests.support.waiting import await_value
@@ -33,20 +30,12 @@ def source() -> Iterator[MemoryServer]:
     with serving("id of A") as server:
         fill(server, 0, 100)
         yield server
-        allow_any(server)
 
 
 @pytest.fixture
 def target() -> Iterator[MemoryServer]:
     with serving("id of B") as server:
         yield server
-        allow_any(server)
-
-
-def allow_any(server: MemoryServer) -> None:
-    """Let the next server at its port be any cluster, and another process begin."""
-    settings = connection(server)
-    network_of(settings).known_brokers.mean(settings.bootstrap_servers, ANY)
 
 
 def fill(server: MemoryServer, first: int, count: int) -> None:

@@ -7,7 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final, TypeVar
 
+from sparkmirror.domain.known_brokers import ANY
+from sparkmirror.kafka.net.transport import network_of
 from tests.memory.cluster import MemoryBroker, MemoryCluster
+from tests.support.connections import connection
 
 _HOST: Final = "127.0.0.1"
 _START_TIMEOUT_S: Final = 10.0
@@ -63,8 +66,8 @@ class MemoryServer:
 
     def end_connections(self) -> None:
         """End all connections, in the cluster's thread."""
-        for connection in list(self.connections):
-            connection.end()
+        for each in list(self.connections):
+            each.end()
 
     def call(self, change: Callable[[], T]) -> T:
         """Do something to the cluster, in its thread."""
@@ -75,6 +78,12 @@ class MemoryServer:
         return asyncio.run_coroutine_threadsafe(called(), self._loop).result(_START_TIMEOUT_S)
 
 
+def allow_any(server: MemoryServer) -> None:
+    """Let any cluster be at its address for clients of this process, as for those of another one."""
+    settings = connection(server)
+    network_of(settings).known_brokers.mean(settings.bootstrap_servers, ANY)
+
+
 @contextmanager
 def serving(name: str, brokers: int = 1) -> Iterator[MemoryServer]:
     loop = asyncio.new_event_loop()
@@ -83,6 +92,7 @@ def serving(name: str, brokers: int = 1) -> Iterator[MemoryServer]:
     cluster = MemoryCluster(loop, name, brokers=brokers)
     server = MemoryServer(loop, cluster)
     listening = asyncio.run_coroutine_threadsafe(_listen(server), loop).result(_START_TIMEOUT_S)
+    allow_any(server)  # its ports may have been those of another
     try:
         yield server
     finally:
