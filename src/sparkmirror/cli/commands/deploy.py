@@ -25,6 +25,7 @@ from sparkmirror.cli.commands.connectors.wait import GONE, StateWait, WaitResult
 from sparkmirror.cli.exit_codes import FINE, NOT_FINE
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
+from sparkmirror.config.two_policies import difference_to_others
 from sparkmirror.domain.errors import ConfigError, SparkmirrorError
 
 _FOLDER: Final = "mm2"
@@ -92,10 +93,11 @@ class _Connector(NamedTuple):
 
 
 class _Wanted(NamedTuple):
-    """A connector and the configuration in its file."""
+    """A connector and the configuration in its file; `remarks` are about how it is written."""
 
     connector: _Connector
     config: Mapping[str, str]
+    remarks: Sequence[str]
 
     def differences(self, configured: Mapping[str, str]) -> list[str]:
         """The keys that have another value; values may be secrets."""
@@ -188,10 +190,11 @@ def _read(connector: _Connector) -> _Wanted:
         raise ConfigError(str(connector.file), None, f"is of {given.name}, not of {connector.name}")
     if not given.config.get("connector.class"):
         raise ConfigError(str(connector.file), None, "has no connector.class")
-    return _Wanted(connector, given.config)
+    return _Wanted(connector, given.config, given.remarks)
 
 
 def _put_all(connect: ConnectRest, arguments: argparse.Namespace, wanted: Sequence[_Wanted]) -> int:
+    _print_remarks(wanted)
     codes = [_put(connect, each) for each in wanted]
     deployed = [each.connector for each, code in zip(wanted, codes, strict=True) if code == FINE]
     if not arguments.no_wait:
@@ -201,6 +204,15 @@ def _put_all(connect: ConnectRest, arguments: argparse.Namespace, wanted: Sequen
             if ending.why is not None:
                 codes.append(_print_failure(ending))
     return max(codes)
+
+
+def _print_remarks(wanted: Sequence[_Wanted]) -> None:
+    for each in wanted:
+        for remark in each.remarks:
+            print_error(each.connector.name, remark)
+    first, *others = wanted
+    for told in difference_to_others(first.config, [other.config for other in others]):
+        print_error(first.connector.name, told)
 
 
 def _put(connect: ConnectRest, wanted: _Wanted) -> int:

@@ -62,6 +62,20 @@ def test_a_running_connector_is_not_changed_and_a_changed_file_is_reported(
     assert connect.changes() == done
 
 
+def test_two_policies_in_the_files_are_told_with_their_effect_on_groups(
+    folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = folder / f"{NAMES[2]}.json"
+    identity = {"replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"}
+    file.write_text(json.dumps({**json.loads(file.read_text()), **identity}))
+    assert connect.run("deploy", "source-0", "--dir", folder, "--no-wait") == 0
+    (told,) = capsys.readouterr().err.splitlines()
+    assert told.startswith(f"{NAMES[0]}: source-0->target: replication.policy.class is ")
+    assert told.endswith(
+        "groups get no offsets: the copy of orders is orders, and they are translated to source-0.orders"
+    )
+
+
 def test_a_failed_or_refused_connector_does_not_stop_the_others_and_ends_with_1(
     folder: Path, connect: SmallConnect, capsys: pytest.CaptureFixture[str]
 ) -> None:
