@@ -23,7 +23,6 @@ from sparkmirror.storage.attempts import Attempt, Stage
 from sparkmirror.storage.positions import Position
 
 _SPAN: Final = 100
-_SPAN_GROWTH: Final = 8
 
 _ON_THEIR_WAY_MAX: Final = 5
 """The most batches of a partition that can be in flight, as with any idempotent producer."""
@@ -260,11 +259,8 @@ class _Search(NamedTuple):
 
     def _own_backwards(self, begin: int, end: int) -> Iterator[list[BatchHeader]]:
         """The attempt's batches by spans of the log, from the last span to the first."""
-        span = _SPAN
-        while begin < end:
-            middle = max(begin, end - span)
-            yield [each for each in self._headers(middle, end) if self._has_written(each)]
-            end, span = middle, span * _SPAN_GROWTH
+        for headers in self.reader.headers_backwards(self.partition, begin, end):
+            yield [each for each in headers if self._has_written(each)]
 
     def _has_written(self, header: BatchHeader) -> bool:
         return self.last.producer.wrote(header) and not header.attributes & CONTROL

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from sparkmirror.batches.aborted_transactions import AbortedTransactions
-from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
+from sparkmirror.batches.record_batch import BatchHeader, FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -36,6 +36,9 @@ _ALL = 1 << 62
 TOGETHER_MAX = 100
 """Partitions in a Fetch ahead of the questions: each brings a batch at least."""
 _SPAN_RESPONSE_TIMEOUT_S = 5.0
+_SPAN = 100
+"""Offsets that are read first where a log is read backwards."""
+_SPAN_GROWTH = 8
 
 
 class PartitionReader:
@@ -195,6 +198,19 @@ class SpanReader:
                     yield batch
             if offset == before:
                 return
+
+    def headers_backwards(
+        self, partition: TopicPartition, begin: int, end: int
+    ) -> Iterator[list[BatchHeader]]:
+        """The headers of the batches between the offsets by spans that grow, from the last to the first.
+
+        What is looked for is near the end, as a rule. Raises as `read`.
+        """
+        span = _SPAN
+        while begin < end:
+            middle = max(begin, end - span)
+            yield [batch.header for batch in self.read(partition, middle, end)]
+            end, span = middle, span * _SPAN_GROWTH
 
     def starts(
         self, partitions: Collection[TopicPartition]

@@ -25,8 +25,6 @@ KEPT_FROM: Final = "sparkmirror-kept-from"
 """The header of a record that was kept aside: where it was, as JSON with the fields of dead letters."""
 
 _WRITTEN_TOGETHER: Final = 500
-_SPAN: Final = 100
-_SPAN_GROWTH: Final = 8
 
 
 class LogSpan(NamedTuple):
@@ -89,14 +87,10 @@ def first_missing(
 
 def _end_of_data(reader: SpanReader, log: LogSpan) -> int:
     """Return the offset behind the log's last batch that is no control batch; its start if there is none."""
-    end, span = log.end, _SPAN
-    while end > log.start:
-        begin = max(log.start, end - span)
-        batches = (batch.header for batch in reader.read(log.partition, begin, end))
-        data = [header.last_offset for header in batches if not header.attributes & CONTROL]
+    for headers in reader.headers_backwards(log.partition, log.start, log.end):
+        data = [header.last_offset for header in headers if not header.attributes & CONTROL]
         if data:
             return data[-1] + 1
-        end, span = begin, span * _SPAN_GROWTH
     return log.start
 
 
