@@ -34,7 +34,6 @@ from sparkmirror.transforms.parsing import function_keys
 Configured = ConfiguredSource | ConfiguredCheckpoint | ConfiguredHeartbeat
 
 _FILES: Final = (
-    "sync.users",
     "ssl.keystore.location",
     "ssl.truststore.location",
     "keyTab",
