@@ -130,9 +130,9 @@ ALERTS: Final = (
         "10m",
         "info",
         f"{_FLOW}: {{{{ $value }}}} topics were deleted on the source and are still on the target",
-        "Topics were deleted on the source; the mirror deletes no copies unless `sync.topic.deletes=true`.",
+        "Topics were deleted on the source; the mirror deletes no copies.",
         "`sparkmirror plan FILE` names them.",
-        "Delete them on the target when nobody reads them, or set `sync.topic.deletes`.",
+        "Delete them on the target when nobody reads them: `kafka-topics.sh --delete`.",
     ),
     Alert(
         "MirrorDiffers",
