@@ -17,7 +17,6 @@ SETTINGS = {
     "A->B.topics": "orders",
 }
 MORE = {
-    Mode.SYNCED_ACLS: {"sync.acls.delete": "true"},
     Mode.BAD_BATCHES: {"on.bad.batch": "skip"},
 }
 
