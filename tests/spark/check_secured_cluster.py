@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Final
 
 import javaproperties
-import psutil
 import pytest
 import urllib3
 
@@ -22,6 +21,7 @@ from sparkmirror.clusters.ports import HOST, ReservedPort
 from tests.spark.standalone import SparkCluster, standalone_cluster
 from tests.support.broker_data import append, create_topic, keyed_of, numbered
 from tests.support.certificates import write
+from tests.support.command_lines import command_line
 from tests.support.mirror import COMMAND, REPLICATION, Mirror, running_mirror
 from tests.support.secured_broker import SecuredBroker, add_scram_users, login, secured_broker
 from tests.support.waiting import await_value
@@ -227,13 +227,6 @@ def verified(file: Path, properties: Mapping[str, str], master: str) -> subproce
     )
     file.unlink()
     return ran
-
-
-def command_line(process: psutil.Process) -> str:
-    try:
-        return " ".join(process.cmdline())
-    except psutil.Error:
-        return ""
 
 
 def pages(port: int) -> dict[str, str]:

@@ -9,6 +9,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.spark.session import Session, default_master
 from tests.spark.running_job import PASSWORD, JobTestbed, own_jvm
+from tests.support.command_lines import command_line
 from tests.support.waiting import patience
 
 
@@ -22,9 +23,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     jvm = psutil.Process(own_jvm(started).process.pid)
     yield started
     processes = [jvm, *filter(is_no_zombie, jvm.children(recursive=True))]
-    assert any("worker_daemon" in " ".join(process.cmdline()) for process in processes), (
-        "no Python daemon ran"
-    )
+    assert any("worker_daemon" in command_line(process) for process in processes), "no Python daemon ran"
     started.close()
     _, left = psutil.wait_procs(processes, timeout=5 * patience())
     assert not left, f"Session.close left {left}"

@@ -17,17 +17,17 @@ from tests.support.waiting import await_value, patience
 _HOME: Final = Path(pyspark.__file__).parent
 _DEPLOY: Final = "org.apache.spark.deploy"
 _JVM: Final = ("-Xms64m", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-_LOCAL: Final = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
+_PORTS: Final = ("--port", "0", "--webui-port", "0")
 _TIMEOUT_S: Final = 60.0
 
 
 class SparkNode:
-    """A master or a worker, which ends with this process."""
+    """A master or a worker at 127.0.0.`host`, which ends with this process."""
 
-    def __init__(self, program: str, log: Path, *arguments: str) -> None:
+    def __init__(self, program: str, log: Path, host: int, *arguments: str) -> None:
         self._log = log
         java = [find_java().executable, *_JVM, "-cp", f"{_HOME / 'jars'}/*", f"{_DEPLOY}.{program}"]
-        step = ["env", *_environment(), *java, *_LOCAL, *arguments]
+        step = ["env", *_environment(), *java, "--host", f"127.0.0.{host}", *_PORTS, *arguments]
         self._process = start_process([step], log, outlives_us=False)
 
     def await_log(self, pattern: str) -> str:
@@ -67,16 +67,17 @@ class SparkCluster:
         file = folder / "spark.conf"
         file.write_text(javaproperties.dumps(dict(settings)), encoding="ascii")
         self._configured = ("--properties-file", str(file))
-        self._master = SparkNode("master.Master", folder / "master.log", *self._configured)
+        self._master = SparkNode("master.Master", folder / "master.log", 1, *self._configured)
         self.workers: list[SparkNode] = []
         self.url = self._master.await_log(r"Starting Spark master at (\S+)")
 
     def add_worker(self, cores: int) -> SparkNode:
-        """Start a worker; `await_workers` waits until it is registered."""
-        name = f"worker{len(self.workers)}"
-        arguments = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(self._folder / name))
+        """Start a worker, which has a host of its own, as speculative attempts run on other hosts only."""
+        number = len(self.workers) + 1
+        folder = self._folder / f"worker{number}"
+        arguments = ("--cores", str(cores), "--memory", "1g", "--work-dir", str(folder))
         worker = SparkNode(
-            "worker.Worker", self._folder / f"{name}.log", *self._configured, *arguments, self.url
+            "worker.Worker", folder.with_suffix(".log"), number, *self._configured, *arguments, self.url
         )
         self.workers.append(worker)
         return worker

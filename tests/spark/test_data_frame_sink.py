@@ -6,7 +6,6 @@ from collections import Counter
 from pathlib import Path
 from typing import Final
 
-import confluent_kafka as confluent
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -106,9 +105,8 @@ def test_query_whose_driver_is_killed_writes_exactly_once(
         finally:
             process.kill()
     await_stable(connection(target_cluster), topic)
-    assert committed(target_cluster, topic) == Counter(
-        key for partition in range(3) for key, _ in expected(partition)
-    )
+    found = Counter(record.key() for record in records(target_cluster, topic, read_committed=True))
+    assert found == Counter(key for partition in range(3) for key, _ in expected(partition))
 
 
 def expected(partition: int) -> list[tuple[bytes | None, bytes | None]]:
@@ -119,27 +117,3 @@ def await_rows(cluster: LocalCluster, topic: str, process: Process, log: Path) -
     """Wait until rows are written, whether they are committed or not."""
     written = len(keyed(cluster, topic))
     await_value(lambda: len(keyed(cluster, topic)) > written or not process.is_alive(), WAIT_S, log.read_text)
-
-
-def committed(cluster: LocalCluster, topic: str) -> Counter[bytes | None]:
-    consumer = confluent.Consumer(
-        {
-            "bootstrap.servers": cluster.bootstrap_servers,
-            "group.id": "test.sink",
-            "auto.offset.reset": "earliest",
-            "enable.partition.eof": True,
-            "isolation.level": "read_committed",
-        }
-    )
-    consumer.assign([confluent.TopicPartition(topic, number, 0) for number in range(2)])
-    found: Counter[bytes | None] = Counter()
-    ended: set[int | None] = set()
-    while len(ended) < 2:
-        message = consumer.poll(20)
-        assert message is not None
-        if message.error() is None:
-            found[message.key()] += 1
-        else:
-            ended.add(message.partition())
-    consumer.close()
-    return found

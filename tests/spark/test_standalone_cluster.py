@@ -18,6 +18,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from tests.spark.standalone import SparkCluster, SparkNode, standalone_cluster
 from tests.support.broker_data import create_topic, end_offsets
+from tests.support.command_lines import words_of
 from tests.support.mirror import Mirror, running_mirror
 from tests.support.progress import await_caught_up
 from tests.support.topic_comparison import compare_topic
@@ -73,7 +74,7 @@ class StandaloneMirror:
         return [
             process
             for process in worker.processes()
-            if "sparkmirror.copy.task.worker_daemon" in _words(process)
+            if "sparkmirror.copy.task.worker_daemon" in words_of(process)
         ]
 
 
@@ -117,7 +118,8 @@ def test_tasks_of_a_lost_worker_continue_on_the_other(standalone: StandaloneMirr
         standalone.await_more_records()
         dying, staying = standalone.spark.workers
         for worker in standalone.spark.workers:
-            assert {_words(process)[0] for process in standalone.pythons(worker)} == {str(standalone.python)}
+            programs = {word for it in standalone.pythons(worker) for word in words_of(it)[:1]}
+            assert programs == {str(standalone.python)}
         dying.die()
         standalone.await_more_records()
         standalone.await_tasks(1)
@@ -151,13 +153,6 @@ def test_a_lost_executor_is_logged(standalone: StandaloneMirror) -> None:
 def test_executors_have_no_package_installed(standalone: StandaloneMirror) -> None:
     for package in ("sparkmirror", "kafka", "numpy", "pyarrow"):
         done = subprocess.run(
-            [standalone.python, "-c", f"import {package}"], capture_output=True, check=False
+            [standalone.python, "-I", "-c", f"import {package}"], capture_output=True, check=False
         )
         assert b"ModuleNotFoundError" in done.stderr
-
-
-def _words(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline() or [""]
-    except psutil.NoSuchProcess:
-        return [""]

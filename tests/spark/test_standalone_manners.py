@@ -1,5 +1,6 @@
-"""A mirror on a cluster that starts executors as they are needed, and takes them away."""
+"""Mirrors and data frames on a cluster that starts executors and attempts, and takes them away."""
 
+import os
 import re
 import signal
 import subprocess
@@ -8,12 +9,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-import psutil
 import pytest
 
 from sparkmirror.clusters import LocalCluster
+from sparkmirror.kafka.data.partition_offsets import await_stable
+from tests.spark import speculation_program
 from tests.spark.standalone import SparkCluster, SparkNode, standalone_cluster
-from tests.support.broker_data import create_topic, end_offsets
+from tests.support.broker_data import create_topic, end_offsets, records
+from tests.support.command_lines import command_line
+from tests.support.connections import connection
 from tests.support.mirror import REPLICATION, Mirror, running_mirror
 from tests.support.progress import await_caught_up
 from tests.support.topic_comparison import compare_topic
@@ -59,13 +63,8 @@ def properties(source: LocalCluster, target: LocalCluster) -> dict[str, str]:
 
 
 def executors(worker: SparkNode) -> int:
-    def is_executor(process: psutil.Process) -> bool:
-        try:
-            return "CoarseGrainedExecutorBackend" in " ".join(process.cmdline())
-        except psutil.Error:  # it has just ended
-            return False
-
-    return sum(map(is_executor, worker.processes()))
+    lines = map(command_line, worker.processes())
+    return sum("CoarseGrainedExecutorBackend" in line for line in lines)
 
 
 def await_growth(target: LocalCluster, mirror: Mirror) -> None:
@@ -103,6 +102,31 @@ def test_all_tasks_start_without_executors_and_leave_decommissioned_ones(
         source_cluster.bootstrap_servers, target_cluster.bootstrap_servers, TOPIC, f"{ALIAS}.{TOPIC}"
     )
     assert compared.first_difference is None, compared.first_difference
+
+
+def test_speculative_attempts_write_exactly_once(
+    cluster: SparkCluster, target_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    """The slow attempt has sent rows, and is killed when the speculative one is done."""
+    topic = "manners.speculation"
+    create_topic(target_cluster.bootstrap_servers, topic, partitions=2)
+    paths = os.pathsep.join([str(Path.cwd()), *sys.path])
+    arguments = [cluster.url, target_cluster.bootstrap_servers, topic, str(tmp_path)]
+    ended = subprocess.run(
+        [sys.executable, str(Path(speculation_program.__file__)), *arguments],
+        env={**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=WAIT_S,
+    )
+    assert ended.returncode == 0, ended.stderr
+    last = speculation_program.TASKS - 1
+    assert (tmp_path / f"{last}.0").exists(), "no slow attempt"
+    assert (tmp_path / f"{last}.1").exists(), "no speculative attempt"
+    await_stable(connection(target_cluster), topic)
+    values = [record.value() or b"" for record in records(target_cluster, topic, read_committed=True)]
+    assert sorted(map(int, values)) == list(range(speculation_program.ROWS))
 
 
 _LOCAL_CLUSTER: Final = """

@@ -15,6 +15,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import ReservedPort
 from sparkmirror.clusters.processes import start_process
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
+from tests.support.command_lines import words_of
 from tests.support.mirror import COMMAND, REPLICATION
 from tests.support.waiting import await_value
 
@@ -67,5 +68,7 @@ def test_a_submitted_mirror_copies_with_sparks_pages_and_stops_in_order(
 
 
 def is_mirror(process: psutil.Process) -> bool:
-    words = process.cmdline()
-    return "python" in Path(words[0]).name and any(word.endswith("submit.py") for word in words)
+    words = words_of(process)
+    return (
+        bool(words) and "python" in Path(words[0]).name and any(word.endswith("submit.py") for word in words)
+    )

@@ -100,9 +100,9 @@ def numbered(count: int, first: int = 0) -> list[Keyed]:
     return [(b"key-%d" % number, b"value-%d" % number) for number in range(first, first + count)]
 
 
-def records(cluster: AnyCluster, topic: str) -> Iterator[confluent.Message]:
-    """All records of all partitions, aborted ones included; none if the topic doesn't exist."""
-    with topic_reader.TopicReader(cluster.bootstrap_servers, topic) as reader:
+def records(cluster: AnyCluster, topic: str, *, read_committed: bool = False) -> Iterator[confluent.Message]:
+    """All records of all partitions, by default with aborted ones; none if the topic doesn't exist."""
+    with topic_reader.TopicReader(cluster.bootstrap_servers, topic, read_committed=read_committed) as reader:
         for partition in range(reader.partition_count()):
             yield from reader.read(partition)
 

@@ -155,7 +155,7 @@ def running_mirror(folder: Path, properties: Mapping[str, str], *arguments: str)
 def _is_java(process: psutil.Process) -> bool:
     try:
         return bool(process.name() == "java")
-    except psutil.NoSuchProcess:
+    except psutil.Error:
         return False
 
 

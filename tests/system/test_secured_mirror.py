@@ -19,6 +19,7 @@ from tests.support.broker_data import (
     numbered,
 )
 from tests.support.certificates import PASSWORD, jks_of, write
+from tests.support.command_lines import command_line
 from tests.support.connections import connection
 from tests.support.mirror import COMMAND, REPLICATION, running_mirror
 from tests.support.rights_page import Mode, Side, binding, grants
@@ -124,8 +125,8 @@ def test_secured_clusters_are_mirrored_planned_and_verified_with_least_rights(tm
             )
             assert "kafka-acls" not in mirror.log_text()
             assert "unfenced" not in mirror.log_text()
-            lines = [" ".join(process.cmdline()) for process in mirror.processes()]
-            assert lines
+            lines = [command_line(process) for process in mirror.processes()]
+            assert any(lines)
             assert not [line for line in lines if holds_a_secret(line)]
             mirror.stop()
             assert not holds_a_secret(mirror.log_text() + mirror.spark_log.read_text())
