@@ -55,7 +55,6 @@ def shape_of(seed: int, rng: random.Random) -> Shape:
         bad=bad,
         on_bad_batch=on_bad_batch,
         is_two_way=is_two_way,
-        provenance_header=is_two_way and rng.random() < 0.2,
         is_fenced=rng.random() < 0.8,
     )
 
@@ -72,7 +71,6 @@ def preserving(shape: Shape, rng: random.Random) -> Shape:
         bad=None,
         on_bad_batch=OnBadBatch.FAIL,
         is_two_way=False,
-        provenance_header=False,
         is_fenced=True,
     )
 
@@ -89,5 +87,4 @@ def transforming(shape: Shape, seed: int) -> Shape:
         transforms=kinds[seed // len(Scenario) % len(kinds)],
         bad=None,
         on_bad_batch=OnBadBatch.FAIL,
-        provenance_header=False,
     )
