@@ -4,7 +4,6 @@ import pytest
 
 from sparkmirror.cli.commands.connectors.command import cause, status_view
 from sparkmirror.cli.commands.connectors.views import View, show
-from sparkmirror.cli.commands.connectors.watch import Changes
 from sparkmirror.client.connect_objects import ConnectorStateInfo
 from tests.unit.cli.small_connect import TRACE
 
@@ -47,19 +46,3 @@ def test_json_holds_the_content_of_the_api(capsys: pytest.CaptureFixture[str]) -
 def test_control_characters_are_escaped() -> None:
     view = View(None, ("name",), [("a\x1b[2Jb\n",)], notes=["x\ty"])
     assert view.lines() == ["NAME", "a\\x1b[2Jb\\n", "x\\ty"]
-
-
-def test_a_pipe_gets_new_changed_and_removed_rows(capsys: pytest.CaptureFixture[str]) -> None:
-    changes = Changes(clock=lambda: "12:00:00")
-    for rows in (
-        [("msc", "0", "RUNNING"), ("cpc", "", "RUNNING")],
-        [("msc", "0", "RUNNING"), ("cpc", "", "RUNNING")],
-        [("msc", "0", "FAILED")],
-    ):
-        changes.print(View(None, ("connector", "task", "state"), rows, 2))
-    assert capsys.readouterr().out.splitlines() == [
-        "12:00:00  msc  0  RUNNING",
-        "12:00:00  cpc    RUNNING",
-        "12:00:00  msc  0  FAILED",
-        "12:00:00  cpc    is gone",
-    ]

@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from sparkmirror.cli.commands.connectors.rest_commands import print_error
 from sparkmirror.cli.commands.connectors.views import View, show
-from sparkmirror.cli.commands.connectors.watch import watch
 from sparkmirror.cli.exit_codes import CANNOT_TELL, of_all, of_word
 from sparkmirror.cli.mirrors import FlowAnswer, mirror_of
 from sparkmirror.domain.errors import SparkmirrorError
@@ -26,8 +25,6 @@ def run(arguments: argparse.Namespace, of: str | None) -> int:
     """`of` is a FILE or a URL, None for a worker on this machine."""
     try:
         with mirror_of(arguments, of) as mirror:
-            if arguments.watch:
-                return watch(lambda: status_view(mirror.flows(with_groups=True)), arguments)
             found = mirror.flows(with_groups=True)
     except (SparkmirrorError, OSError) as error:
         print_error(arguments.prog, error)
@@ -43,7 +40,7 @@ def status_view(found: Sequence[FlowAnswer]) -> View:
     notes = [note for flow in found for note in ("", *_notes(flow))]
     columns = ("flow", "topic", "partitions", "lag", "state")
     code = of_all(of_word(flow.state.word) for flow in found)
-    return View([to_json(flow) for flow in found], columns, rows, 2, notes, code, causes_of(found))
+    return View([to_json(flow) for flow in found], columns, rows, notes, code, causes_of(found))
 
 
 def causes_of(found: Sequence[FlowAnswer]) -> list[str]:

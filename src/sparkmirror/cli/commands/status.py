@@ -13,7 +13,6 @@ from sparkmirror.cli.commands.connectors.rest_commands import (
 )
 from sparkmirror.cli.commands.connectors.rest_commands import run as ask_worker
 from sparkmirror.cli.commands.connectors.views import add_output_argument
-from sparkmirror.cli.commands.connectors.watch import add_watch_arguments
 from sparkmirror.cli.commands.deploy import show_status
 from sparkmirror.cli.exit_codes import CANNOT_TELL
 from sparkmirror.cli.rest_access import connected
@@ -41,14 +40,14 @@ states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   standby          another process copies, or the opposite flow does
   caught up        everything that is older than 5 s is on the target
   promoted         applications write the topics on the target
-`falling behind` of a FILE, and `stalled` of Java's mirror, need --watch, which looks more than once.
+`falling behind` of a FILE, and `stalled` of Java's mirror, take two looks: `sparkmirror top` has them.
 
 examples:
   sparkmirror status mm2.properties
-  sparkmirror status mm2.properties --watch
+  watch -n 5 sparkmirror status mm2.properties
   sparkmirror status mm2.properties --flow 'us-west->us-east' -o json
   sparkmirror status http://mirror-host:8080
-  sparkmirror status https://mirror-host:8080 --user ops --password-file ops.txt --watch
+  sparkmirror status https://mirror-host:8080 --user ops --password-file ops.txt
   sparkmirror status source-0  # the connectors of `sparkmirror deploy source-0`
 """
 
@@ -67,7 +66,6 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         "--flow", action="append", metavar="A->B", help="only this flow of the file; may be repeated"
     )
     add_output_argument(parser)
-    add_watch_arguments(parser)
 
     def run(arguments: argparse.Namespace, connect: Connect = connected) -> int:
         of = arguments.cluster

@@ -160,7 +160,7 @@ def status_view(statuses: Sequence[ConnectorStateInfo], content: Any, absent: Se
                 notes.append(f"{name} {f'task {task}' if task else 'connector'}: {cause(state['trace'])}")
     notes += [f"{name} does not exist, or has no status yet" for name in absent]
     code = FINE if not absent and all(row[2] == _RUNNING for row in rows) else NOT_FINE
-    return View(content, ("connector", "task", "state", "worker"), rows, 2, notes, code)
+    return View(content, ("connector", "task", "state", "worker"), rows, notes, code)
 
 
 def cause(trace: str) -> str:

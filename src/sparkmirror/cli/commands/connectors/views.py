@@ -1,4 +1,4 @@
-"""Prints a command's result: as aligned columns, or the API's content as JSON or YAML."""
+"""Prints a command's result: as aligned columns, or the API's content as JSON."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ _STYLES: Final = {"FAILED": "red", "RUNNING": "green", "UNASSIGNED": "yellow", "
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """`content` is for JSON and YAML. The first `key` columns identify a row; notes follow the table.
+    """`content` is for JSON; notes follow the table.
 
     `code` is the exit code of a command that shows it; `causes` come before everything else.
     """
@@ -26,7 +26,6 @@ class View:
     content: Any
     columns: Sequence[str]
     rows: Sequence[Sequence[str]]
-    key: int = 1
     notes: Sequence[str] = ()
     code: int = FINE
     causes: Sequence[str] = ()
