@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple
 
 from tests.faults.fault import Area
+from tests.faults.groups import Groups
 from tests.faults.numbered import NUMBERED, numbering
 from tests.faults.schedule import Injection, Round
 from tests.faults.stalls import StallWatch
@@ -51,6 +52,7 @@ class Drill:
         self._log = log
         self._finished: list[Finished] = []
         self._words = WordWatch(testbed)
+        self._groups = Groups(testbed)
         self._unwell: list[str] = []
         self.injected: Counter[str] = Counter()
         self.longest_stall_s = 0.0
@@ -134,6 +136,7 @@ class Drill:
     def verify_so_far(self) -> Verdict:
         """While records flow and nothing is injected."""
         self._require(lambda: await_well(self._testbed))
+        self._groups.commit()
         return self._with_words(verify(self._testbed, to_the_end=False))
 
     def finish(self) -> Verdict:
@@ -142,10 +145,13 @@ class Drill:
         testbed.await_copying()
         topics = [TOPIC, PINGS, *(NUMBERED if testbed.has_numbered else ())]
         await_caught_up(testbed.source.cluster, testbed.target.cluster, ALIAS, topics, _CATCH_UP_S)
+        self._groups.commit()
+        self._groups.await_newest()
         self._require(lambda: await_well(testbed, caught_up=True))
         testbed.stop_mirror()
         self._require(lambda: require_stopped(testbed))
-        return self._with_words(verify(testbed, to_the_end=True))
+        verdict = verify(testbed, to_the_end=True)
+        return self._with_words(replace(verdict, problems=[*verdict.problems, *self._groups.problems()]))
 
     def _require(self, check: Callable[[], None]) -> None:
         """A wrong word fails the run, and ends it no sooner."""
@@ -172,6 +178,8 @@ class Drill:
             "repeated by forgetful brokers": f"{verdict.repeated:,}",
             "removed by unclean elections": f"{sum(len(each.lost) for each in self._testbed.elections):,}",
             "other differences": f"{others:,}",
+            "groups": f"{len(self._groups):,}",
+            "records that groups read again": f"{self._groups.read_again:,}",
             "longest stall": f"{self.longest_stall_s:.1f} s",
         }
         lines = [f"{name:<30} {figure:>12}" for name, figure in figures.items()]
