@@ -7,6 +7,7 @@ from typing import Final
 
 import pytest
 
+from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
@@ -36,6 +37,7 @@ from tests.support.broker_data import (
     keyed_of,
     latest,
     numbered,
+    records,
 )
 from tests.support.broker_requests import stored_batches
 from tests.support.connections import connection
@@ -197,11 +199,11 @@ def test_each_record_is_mirrored_once_in_each_direction(directions: tuple[Direct
         assert verify(direction, topic) == Comparison(equal=100, foreign=end - 100)
 
 
-def verify(direction: Direction, topic: str) -> Comparison:
+def verify(direction: Direction, topic: str, provenance: ProvenanceHeader | None = None) -> Comparison:
     """Compare partition 0 as `sparkmirror verify` does."""
     here, there = connection(direction.source), connection(direction.target)
     left_out = WriterDirectory(here, there).from_target()
-    sides = Sides(direction.flow, ConsumerSettings(here), ConsumerSettings(there), left_out)
+    sides = Sides(direction.flow, ConsumerSettings(here), ConsumerSettings(there), left_out, provenance)
     partition = TopicPartition(topic, 0)
     mirrored = MirroredPartition(CopyPartition(partition, topic), direction.positions(topic)[partition])
     return sum(map(verify_range, plan_ranges(sides, [mirrored], range_offsets=60)), Comparison())
@@ -231,17 +233,18 @@ def test_transactions_and_their_markers_are_not_copied_back(directions: tuple[Di
         assert sorted(keyed_of(direction.target, topic)) == sorted(every)
 
 
-def test_resumed_task_skips_cycled_records(directions: tuple[Direction, Direction]) -> None:
+@pytest.mark.parametrize("header", [False, True])
+def test_resumed_task_skips_cycled_records(directions: tuple[Direction, Direction], *, header: bool) -> None:
     """After a stop, and after a crash, when the stored position is behind the records on the target."""
-    topic, (out, back) = "cycles.resumed", directions
+    topic, (out, back) = f"cycles.resumed.{header}", directions
     create(directions, topic)
     append(out.source, topic, numbered(10))
     append(back.source, topic, numbered(10, 100))
-    with running_both(directions, topic):
+    with running_both(directions, topic, settings=CopySettings(provenance_header=header)):
         await_everywhere(directions, topic, [*numbered(10), *numbered(10, 100)])
     before = [direction.positions(topic) for direction in directions]
     every = [*numbered(10), *numbered(10, 100)]
-    with running_both(directions, topic):
+    with running_both(directions, topic, settings=CopySettings(provenance_header=header)):
         for number in range(3):
             append(out.source, topic, numbered(10, 1000 + 10 * number))
             append(back.source, topic, numbered(10, 2000 + 10 * number), settings=IDEMPOTENT)
@@ -249,12 +252,13 @@ def test_resumed_task_skips_cycled_records(directions: tuple[Direction, Directio
             await_everywhere(directions, topic, every)
     for direction, positions in zip(directions, before, strict=True):
         direction.store(positions)
-    with running_both(directions, topic):
+    with running_both(directions, topic, settings=CopySettings(provenance_header=header)):
         append(out.source, topic, numbered(5, 3000))
         append(back.source, topic, numbered(5, 4000))
         await_everywhere(directions, topic, [*every, *numbered(5, 3000), *numbered(5, 4000)])
-    for direction in directions:
-        found = verify(direction, topic)
+    headers = [ProvenanceHeader(*direction.flow) if header else None for direction in directions]
+    for direction, provenance in zip(directions, headers, strict=True):
+        found = verify(direction, topic, provenance)
         assert (found.equal, found.counts) == (45, {})
 
 
@@ -323,6 +327,29 @@ def test_records_of_other_producers_are_copied(
         reports = [direction.await_position(topic, 10) for direction in (first, directions[1])]
     assert [(report.looped, report.incidents) for report in reports] == [(0, {}), (0, {})]
     assert keyed_of(directions[1].target, topic) == numbered(10)
+
+
+def test_provenance_headers_stop_a_cycle_of_three_clusters(
+    directions: tuple[Direction, Direction], frail_cluster: LocalCluster
+) -> None:
+    topic, (out, _) = "cycles.ring", directions
+    near, far, third = out.source, out.target, frail_cluster
+    names = dict(zip((near, far, third), map(Alias, ("near", "far", "third")), strict=True))
+    ring = [Direction(Flow(names[a], names[b]), a, b) for a, b in ((near, far), (far, third), (third, near))]
+    create_own_topics(frail_cluster)
+    for cluster in names:
+        create_topic(cluster.bootstrap_servers, topic)
+    for number, direction in enumerate(ring):
+        append(direction.source, topic, numbered(10, 100 * number))
+    every = [record for number in range(3) for record in numbered(10, 100 * number)]
+    with running_both(ring, topic, settings=CopySettings(provenance_header=True)):
+        await_everywhere(ring, topic, every)
+        reports = [direction.await_report(topic, lambda report: report.looped == 10) for direction in ring]
+    assert [report.records for report in reports] == [20, 20, 20]
+    come = {record.key(): record.headers() for record in records(near, topic)}
+    assert come[b"key-0"] is None
+    assert come[b"key-100"] == [(HEADER.decode(), b"far,third")]
+    assert come[b"key-200"] == [(HEADER.decode(), b"third")]
 
 
 @pytest.fixture

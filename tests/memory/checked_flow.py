@@ -54,9 +54,13 @@ class CheckedFlow:
         is_fenced: bool = True,
         preserves_offsets: bool = False,
         reads_committed: bool = False,
+        added: Headers = (),
         transforms: Transforms | None = None,
     ) -> None:
-        """Attempts that are not fenced may repeat records, each in their order."""
+        """`added` are the headers that the flow adds to its records.
+
+        Attempts that are not fenced may repeat records, each in their order.
+        """
         self.ends = ends
         self.records = SourceRecords(ends.source, ends.topic, partitions, ends.mark, transforms)
         self.reported: dict[int, PartitionProgress] = {}
@@ -65,7 +69,7 @@ class CheckedFlow:
         self._is_transactional = is_transactional
         self._is_lossy = is_lossy
         self._preserves_offsets = preserves_offsets
-        self._added: Headers = () if transforms is None else transforms.added
+        self._added = added if transforms is None else (*added, *transforms.added)
         self.violated = violated
         self._repeats = not (is_fenced or is_transactional)
         self._last: dict[tuple[int, ProducerId], int] = {}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+from sparkmirror.batches.provenance_header import HEADER
 from sparkmirror.copy.copy_loop import CopyLoop
 from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
@@ -53,6 +54,7 @@ class Shape:
     on_bad_batch: OnBadBatch = OnBadBatch.FAIL
     is_two_way: bool = False
     """Whether a second flow goes back, and both keep the topic's name."""
+    provenance_header: bool = False
     transforms: Transforms | None = None
     is_fenced: bool = True
     """Whether attempts are recorded and fenced; else they may repeat records."""
@@ -158,6 +160,7 @@ class Stage:
             preserves_offsets=shape.preserves_offsets,
             reads_committed=shape.reads_committed,
             transforms=shape.transforms,
+            added=((HEADER.decode(), ends.flow.source.encode()),) if shape.provenance_header else (),
         )
 
     def plan(self, flow: CheckedFlow | None = None) -> TaskPlan:
@@ -184,7 +187,10 @@ class Stage:
             producer=replace(ProducerSettings(target), in_flight_max=shape.in_flight_max),
             state=StatePlan(target, POSITIONS, flow.progress_topic, ATTEMPTS if shape.is_fenced else None),
             offset_syncs=OffsetSyncPlan(source, SYNCS, lag_max=shape.lag_max),
-            settings=CopySettings(Reactions(on_bad_batch=shape.on_bad_batch)),
+            settings=CopySettings(
+                Reactions(on_bad_batch=shape.on_bad_batch),
+                provenance_header=shape.provenance_header,
+            ),
             buffer_bytes_max=shape.buffer_bytes,
             transaction=TransactionPlan("drill", 60.0) if shape.is_transactional else None,
             names_show_origin=not shape.is_two_way,

@@ -77,9 +77,12 @@ def copy_batches(
     """The steps of a response, in order; what is behind the position is left out.
 
     `aborted` is the response's list under read_committed, None under read_uncommitted; `cycles` says what
-    comes back, None where nothing can. Raises CorruptBatchError naming the offset, UnknownWriterError,
-    CycleError and ChangeFailedError; what came before it has been yielded.
+    comes back, None where nothing can; `change` is not with cycles that have one. Raises CorruptBatchError
+    naming the offset, UnknownWriterError, CycleError and ChangeFailedError; what came before it has been
+    yielded.
     """
+    if cycles is not None:
+        change = cycles.change or change
     merging = _Merging(rules, position, change)
     tiny_bytes = 0 if aborted or change is not None else merging.tiny_bytes
     for part, tiny in part_response(response, tiny_bytes):

@@ -3,7 +3,7 @@
 Under a policy that keeps names (Identity) no name shows that `orders` of B came from A. But every
 batch that we write carries a producer id of its cluster, and a flow whose policy shows no cycle records its
 ids there before it uses them (`storage.producer_id_topic`). A reader of that cluster looks an id up once.
-Longer rings are refused (`settings.rings`).
+Longer rings, and those that Java MM2 is part of, need a header in every record (`provenance_header`).
 """
 
 from collections.abc import Collection, Iterable
@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sparkmirror.batches.columns import Headers
+from sparkmirror.batches.provenance_header import ProvenanceChange, ProvenanceHeader
 from sparkmirror.batches.record_batch import NO_PRODUCER_ID, BatchHeader
+from sparkmirror.batches.reencoding import Change
 from sparkmirror.domain.incidents import OnLoop
 from sparkmirror.policies.replication import ReplicationPolicy, RoutedPolicy
 
@@ -79,9 +81,16 @@ class KnownWriters:
 class CycleFilter:
     """The cycles of one partition: `records` were left out, `first` are the offsets of the first."""
 
-    def __init__(self, writers: KnownWriters, on_loop: OnLoop = OnLoop.FILTER) -> None:
+    def __init__(
+        self,
+        writers: KnownWriters,
+        on_loop: OnLoop = OnLoop.FILTER,
+        provenance: ProvenanceHeader | None = None,
+    ) -> None:
+        """`provenance` adds its header to every record, and finds cycles by it."""
         self._writers = writers
         self._fails = on_loop is OnLoop.FAIL
+        self._provenance = provenance
         self.records = 0
         self.first: tuple[int, int] | None = None
 
@@ -94,6 +103,13 @@ class CycleFilter:
             return False
         self._found(header.base_offset, header.last_offset, header.record_count)
         return True
+
+    @property
+    def change(self) -> Change | None:
+        """The change that adds the header to records, and leaves out those that come back."""
+        if self._provenance is None:
+            return None
+        return ProvenanceChange(self._provenance, lambda offset: self._found(offset, offset, 1))
 
     def keeps(self, headers: Headers) -> NDArray[np.bool_] | None:
         """The batches that are no cycles, of many; None if they must be checked one by one."""

@@ -90,10 +90,10 @@ def reopen(batches: Sequence[FetchedBatch], position: int, encoding: Encoding) -
     """
     if sum(batch.header.record_count for batch in batches) >= MANY_RECORDS:
         return reopen_columns(headers_of(batches), payloads_of(batches), position, encoding)
-    return _write_records(_records_from(batches, position, encoding.decompressed_bytes_max), encoding)
+    return write_records(records_from(batches, position, encoding.decompressed_bytes_max), encoding)
 
 
-def _records_from(batches: Sequence[FetchedBatch], position: int, bytes_max: int) -> list[RawRecord]:
+def records_from(batches: Sequence[FetchedBatch], position: int, bytes_max: int) -> list[RawRecord]:
     """The records of batches that follow each other, from the position on. Raises CorruptBatchError."""
     records = read_together(batches, bytes_max)
     if records:
@@ -103,7 +103,7 @@ def _records_from(batches: Sequence[FetchedBatch], position: int, bytes_max: int
     return [record for record in records if record.offset >= position]
 
 
-def _write_records(records: Sequence[RawRecord], encoding: Encoding) -> list[OutgoingBatch]:
+def write_records(records: Sequence[RawRecord], encoding: Encoding) -> list[OutgoingBatch]:
     if not encoding.is_gapless:
         return rewrite(records, encoding.codec, encoding.bytes_max)
     runs = runs_of(np.array([record.offset for record in records], np.int64))

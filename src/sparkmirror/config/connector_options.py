@@ -126,6 +126,14 @@ OWN_SOURCE: Final = Definition(
             validator=OneOf(("filter", "fail", "copy")),
         ),
         Option(
+            "provenance.header",
+            Type.BOOLEAN,
+            default=False,
+            doc="Whether every record gets a header with the clusters it came from, where topics' names "
+            "don't show it. It ends loops around more than two clusters and through Java MM2. Opens "
+            "every batch; needs on.loop other than copy.",
+        ),
+        Option(
             "offsets.preserve",
             Type.BOOLEAN,
             default=False,

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Collection, Iterable
 
 from sparkmirror.batches.cycles import CycleError, CycleFilter
+from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.incidents import Incident, OnLoop, loops_unseen
@@ -22,6 +23,7 @@ class CycleDetection:
         self._own = None if plan.names_show_origin else OwnProducerIds(plan.flow.source, source, target)
         detects = not plan.names_show_origin and self._on_loop is not OnLoop.COPY
         self._directory = WriterDirectory(source, target) if detects else None
+        self._header = ProvenanceHeader(*plan.flow) if plan.settings.provenance_header else None
         self.unseen: Incident | None = None
         """Why cycles can't be detected, if that is so."""
 
@@ -32,7 +34,11 @@ class CycleDetection:
 
     def filter(self) -> CycleFilter | None:
         """Make the filter of one partition; None where nothing is left out."""
-        return None if self._directory is None else CycleFilter(self._directory.known, self._on_loop)
+        return (
+            None
+            if self._directory is None
+            else CycleFilter(self._directory.known, self._on_loop, self._header)
+        )
 
     def refusal(self, plan: CopyPartition, found: CycleError) -> KafkaError:
         """The error under `on.loop=fail`, with what to do."""

@@ -1,7 +1,7 @@
 """Fills a settings class from the options that its fields name.
 
-A field `offset_lag_max: Annotated[int, FromOption("offset.lag.max")]` gets the parsed value of that option,
-so that a new option needs its declaration, this field, and the place that uses it.
+A field `provenance_header: Annotated[bool, FromOption("provenance.header")]` gets the parsed value of that
+option, so that a new option needs its declaration, this field, and the place that uses it.
 """
 
 from dataclasses import dataclass

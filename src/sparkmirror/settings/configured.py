@@ -187,6 +187,8 @@ def _check_preserving(connector: Properties, config: ConfiguredSource) -> None:
         reason = "needs sequences: not with enable.idempotence=false, acks other than all, or retries=0"
     elif config.consumer_of(0).offset_reset is not OffsetReset.EARLIEST:
         reason = "begins where the source begins: needs auto.offset.reset=earliest"
+    elif config.settings.copying.provenance_header:
+        reason = "records are the source's: not with provenance.header=true"
     if reason is not None:
         raise connector.error("offsets.preserve", reason)
 

@@ -4,9 +4,11 @@ Errors in a connector's own options are found here, before anything is started.
 """
 
 import re
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from sparkmirror.batches.cycles import names_show_origin
 from sparkmirror.config.client_layers import shown_alias
 from sparkmirror.config.connector_options import (
     CHECKPOINT_CONNECTOR,
@@ -30,7 +32,7 @@ from sparkmirror.config.plugin_points import (
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
-from sparkmirror.domain.incidents import Reactions
+from sparkmirror.domain.incidents import OnLoop, Reactions
 from sparkmirror.domain.option_fields import filled
 from sparkmirror.domain.preserving import Preserving
 from sparkmirror.policies.config_filter import EachConfigAlone
@@ -67,7 +69,7 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         sync_topic_acls_interval_s=_interval_s(connector, values, "sync.topic.acls"),
         offset_syncs_topic=offset_syncs_topic if values.boolean("emit.offset-syncs.enabled") else None,
         offset_syncs_on_source=_are_syncs_on_source(values),
-        copying=_copy_settings(connector, values),
+        copying=_copy_settings(connector, values, policy),
         rate_limits=_rate_limits(connector, values),
         preserved_topics=_preserved_topics(values),
     )
@@ -194,14 +196,21 @@ def _are_syncs_on_source(values: Values) -> bool:
     return values.string("offset-syncs.topic.location") == "source"
 
 
-def _copy_settings(connector: Properties, values: Values) -> CopySettings:
+def _copy_settings(connector: Properties, values: Values, policy: ReplicationPolicy) -> CopySettings:
     nested = partial(
         CopySettings,
         reactions=filled(partial(Reactions), values),
         preserving=filled(partial(Preserving), values),
         transforms=chain_of(connector),
     )
-    return filled(nested, values)
+    settings = filled(nested, values)
+    if settings.provenance_header and settings.reactions.on_loop is OnLoop.COPY:
+        raise connector.error("provenance.header", "is of no use with on.loop=copy; use filter or fail")
+    chain = settings.transforms
+    if settings.provenance_header and chain is not None and chain.changes_records:
+        raise connector.error("provenance.header", "can't be used together with transforms")
+    names_suffice = names_show_origin(policy, _flow_and_policy(connector)[0].source)
+    return replace(settings, provenance_header=False) if names_suffice else settings
 
 
 def _preserved_topics(values: Values) -> tuple[str, ...] | None:

@@ -1,8 +1,8 @@
 """Refuses rings of flows whose policies keep topics' names: records would be mirrored in an endless cycle.
 
 Between two clusters producer ids show which records come back (`batches.cycles`). In a longer ring, or for a
-flow without producer ids, nothing does: a configuration is refused if a sample topic name, one per pattern of
-the flows' topic filters, would cycle.
+flow without producer ids, only a header in every record does (`batches.provenance_header`). Without it,
+a configuration is refused if a sample topic name, one per pattern of the flows' topic filters, would cycle.
 
 A flow whose two aliases are one cluster is the shortest ring.
 """
@@ -115,18 +115,21 @@ def check_rings(flows: Sequence[RingFlow]) -> None:
     ]
     for topic in _samples(kept):
         by_flow = {flow.settings.flow: flow for flow in kept if _keeps(flow.settings, topic)}
-        ring = _ring(by_flow)
+        without = [flow for flow, each in by_flow.items() if not each.settings.copying.provenance_header]
+        ring = _ring(by_flow, without)
         if ring is not None:
             raise _about(
                 "replication.policy.class",
                 ring,
                 f"is a ring of flows that keep topics' names, so that records of a topic like '{topic}' "
-                "would go round for ever. Leave out one of them, or let one of them exclude such topics "
-                "(topics.exclude), or use DefaultReplicationPolicy",
+                "would go round for ever. Let all of them have provenance.header=true, or leave out one of "
+                "them, or let one of them exclude such topics (topics.exclude), or use "
+                "DefaultReplicationPolicy",
             )
         for flow in by_flow.values():
             source, target = flow.settings.flow
-            if not flow.has_producer_ids and Flow(target, source) in by_flow:
+            is_marked = flow.has_producer_ids or flow.settings.copying.provenance_header
+            if not is_marked and Flow(target, source) in by_flow:
                 raise _about(
                     "enable.idempotence",
                     (source, target, source),
@@ -144,12 +147,12 @@ def _keeps(settings: MirrorSourceSettings, topic: str) -> bool:
     return should_replicate(settings, topic) and remote_topic(settings, topic) == topic
 
 
-def _ring(flows: Collection[Flow]) -> tuple[Alias, ...] | None:
-    """A shortest ring of three clusters or more; its first one is also at the end."""
+def _ring(flows: Collection[Flow], through: Collection[Flow]) -> tuple[Alias, ...] | None:
+    """A shortest ring of three clusters or more through one of these; its first one is also at the end."""
     following: dict[Alias, list[Alias]] = {}
     for source, target in flows:
         following.setdefault(source, []).append(target)
-    rings = [(source, *way) for source, target in flows if (way := _way(following, target, source))]
+    rings = [(source, *way) for source, target in through if (way := _way(following, target, source))]
     return min(rings, key=len, default=None)
 
 

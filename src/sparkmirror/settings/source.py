@@ -26,6 +26,7 @@ class CopySettings:
     """The settings of a MirrorSourceConnector that its copy tasks use."""
 
     reactions: Reactions = DEFAULT_REACTIONS
+    provenance_header: Annotated[bool, FromOption("provenance.header")] = False
     """Whether records get a header with their clusters of origin; only where topics' names don't."""
     decompressed_bytes_max: Annotated[int, FromOption("batch.decompressed.bytes.max")] = (
         DECOMPRESSED_BYTES_MAX

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import NamedTuple, Self
 
+from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
@@ -117,6 +118,7 @@ def _sides(flow: Flow, connector: ConfiguredSource, ready: Sequence[CopyPartitio
         ConsumerSettings(connector.target_admin, read_committed=consumer.read_committed),
         left_out=_left_out(connector),
         others=_others(connector),
+        provenance=ProvenanceHeader(*flow) if copying.provenance_header else None,
         decompressed_bytes_max=copying.decompressed_bytes_max,
         transforms={each.source: each.transforms for each in ready if each.transforms is not None},
     )

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from sparkmirror.batches.agreement.compared_log import END, Span
+from sparkmirror.batches.provenance_header import ProvenanceChange, ProvenanceHeader
 from sparkmirror.batches.reencoding import Change
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX, ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
@@ -25,6 +26,8 @@ class Sides:
     target: ConsumerSettings
     left_out: frozenset[int] = frozenset()
     """Producer ids of the source whose batches came from the target: the flow does not copy them back."""
+    provenance: ProvenanceHeader | None = None
+    """The header that the flow adds to its records, if it does."""
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX
     """The flow's `batch.decompressed.bytes.max`."""
     transforms: Mapping[TopicPartition, Chain] = field(default_factory=dict)
@@ -50,7 +53,7 @@ class Sides:
     def _change(self, partition: TopicPartition) -> Change | None:
         chain = self.transforms.get(partition)
         if chain is None:
-            return None
+            return None if self.provenance is None else ProvenanceChange(self.provenance)
         from sparkmirror.transforms.partition_change import PartitionChange  # noqa: PLC0415 - needs pyarrow
 
         return PartitionChange(chain, partition)

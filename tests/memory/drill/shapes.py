@@ -55,6 +55,7 @@ def shape_of(seed: int, rng: random.Random) -> Shape:
         bad=bad,
         on_bad_batch=on_bad_batch,
         is_two_way=is_two_way,
+        provenance_header=is_two_way and rng.random() < 0.2,
         is_fenced=rng.random() < 0.8,
     )
 
@@ -71,6 +72,7 @@ def preserving(shape: Shape, rng: random.Random) -> Shape:
         bad=None,
         on_bad_batch=OnBadBatch.FAIL,
         is_two_way=False,
+        provenance_header=False,
         is_fenced=True,
     )
 
@@ -87,4 +89,5 @@ def transforming(shape: Shape, seed: int) -> Shape:
         transforms=kinds[seed // len(Scenario) % len(kinds)],
         bad=None,
         on_bad_batch=OnBadBatch.FAIL,
+        provenance_header=False,
     )

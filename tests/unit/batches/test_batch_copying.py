@@ -15,6 +15,7 @@ from sparkmirror.batches.aborted_transactions import AbortedTransactions
 from sparkmirror.batches.batch_copying import MERGED_BYTES_MAX, CopyRules, Step, copy_batches
 from sparkmirror.batches.compression import CODECS
 from sparkmirror.batches.cycles import CycleError, CycleFilter, KnownWriters, UnknownWriterError
+from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader
 from sparkmirror.batches.record_batch import (
     CODEC_MASK,
     HEADER_BYTES,
@@ -435,6 +436,28 @@ def test_records_before_a_cycle_that_stops_the_partition_are_copied() -> None:
     with pytest.raises(CycleError, match="offsets 30 to 30"):
         copied.extend(record for step in steps for record in stored_records(step.batches))
     assert [record.offset for record in copied] == list(range(30))
+
+
+@given(log=logs(), rules=RULES, skipped=st.integers(0, 5))
+def test_every_record_is_given_a_header(log: list[Logged], rules: CopyRules, skipped: int) -> None:
+    writers = KnownWriters()
+    writers.learn([], [5])  # the id that `stored_records` stamps
+    position = log[0].base_offset + skipped
+    response = joined([batch.data for batch in log])
+    loops = CycleFilter(writers, provenance=ProvenanceHeader("A", "B"))
+    steps = list(copy_batches(response, position, rules, None, loops))
+    copied = [record for step in steps for record in stored_records(step.batches)]
+    expected = [record for batch in log for record in batch.records if record.offset >= position]
+    assert [(record.offset, record.key, record.value) for record in copied] == [
+        (record.offset, record.key, record.value) for record in expected
+    ]
+    assert all(record.headers == ((HEADER.decode(), b"A"),) for record in copied)
+    assert [step.position for step in steps][-1:] in ([log[-1].last_offset + 1], [])
+    again = CycleFilter(writers, provenance=ProvenanceHeader("B", "A"))
+    for batch in (batch for step in steps for batch in step.batches):
+        for step in copy_batches(joined([bytes(batch.data)]), 0, rules, None, again):
+            assert step.batches == []
+    assert again.records == len(copied)
 
 
 MB = 1 << 20

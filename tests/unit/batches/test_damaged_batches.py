@@ -11,6 +11,7 @@ from sparkmirror.batches import compression
 from sparkmirror.batches.batch_copying import CopyRules, copy_batches
 from sparkmirror.batches.columns import index_records
 from sparkmirror.batches.log_records import decode_log_batch
+from sparkmirror.batches.provenance_header import ProvenanceHeader
 from sparkmirror.batches.record_batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -28,6 +29,7 @@ MB: Final = 1 << 20
 RECORDS: Final = [
     Rec(at, NOW_MS + at, b"key-%d" % at, b"value" * (at % 7), (("name", b"content"),)) for at in range(12)
 ]
+NAMED: Final = ProvenanceHeader("A", "B")
 
 
 def payload(codec: int, *, is_xerial: bool) -> bytes:
@@ -85,6 +87,7 @@ READERS: Final[Sequence[Callable[[FetchedBatch], object]]] = [
     lambda batch: index_records([batch], LIMIT).bodies(),
     lambda batch: [read_body(record.body) for record in read_records(batch, LIMIT)],
     lambda batch: [read_key(record.body) for record in read_records(batch, LIMIT)],
+    lambda batch: [NAMED.carry(record.body) for record in read_records(batch, LIMIT)],
     lambda batch: list(decode_log_batch(batch, 0)),
     lambda batch: copied(batch, CopyRules(decompressed_bytes_max=LIMIT)),
     lambda batch: copied(batch, CopyRules(codec=1, decompressed_bytes_max=LIMIT)),
@@ -125,7 +128,7 @@ def test_a_damaged_batch_is_halved_or_corrupt(batch: FetchedBatch) -> None:
     assert sum(len(half.offsets) for half in halves) == batch.header.record_count
 
 
-@pytest.mark.parametrize("read", [read_body, read_key])
+@pytest.mark.parametrize("read", [read_body, read_key, NAMED.carry])
 @given(data=st.binary(max_size=30))
 @example(data=b"\xfe\xff\xff\xff\x0f")
 @example(data=b"\x01\x01\xfe\xff\xff\xff\x0f")

@@ -111,6 +111,13 @@ def test_an_admin_of_peoples_own_is_every_connectors() -> None:
         ),
         ({"B.producer.enable.idempotence": "false"}, "needs sequences"),
         ({"A->B.consumer.auto.offset.reset": "latest"}, "needs auto.offset.reset=earliest"),
+        (
+            {
+                "replication.policy.class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+                "provenance.header": "true",
+            },
+            "records are the source's",
+        ),
     ],
 )
 def test_what_does_not_go_with_preserved_offsets(more: dict[str, str], reason: str) -> None:

@@ -65,6 +65,16 @@ def test_offsets_preserve() -> None:
         source(**{**asked, "offsets.gap": "recreate"})
 
 
+def test_provenance_header() -> None:
+    identity = {"replication.policy.class": MIRROR + "IdentityReplicationPolicy"}
+    asked = {"provenance.header": "true"}
+    assert source(**identity, **asked).copying.provenance_header
+    assert not source(**identity).copying.provenance_header
+    assert not source(**asked).copying.provenance_header, "names say it"
+    with pytest.raises(ConfigError, match=r"provenance\.header: is of no use with on\.loop=copy"):
+        source(**identity, **asked, **{"on.loop": "copy"})
+
+
 def test_batch_decompressed_bytes_max() -> None:
     key = "batch.decompressed.bytes.max"
     assert source().copying.decompressed_bytes_max == DECOMPRESSED_BYTES_MAX
@@ -360,5 +370,7 @@ def test_transforms_go_to_copy_tasks() -> None:
     given = {"transforms": "a", "transforms.a.type": "Filter", "errors.tolerance": "all"}
     assert source(**given).copying.transforms == Chain((Link(Filter()),), tolerates=True)
     assert source().copying.transforms is None
+    with pytest.raises(ConfigError, match="can't be used together with transforms"):
+        source(**given, **{"provenance.header": "true"})
     with pytest.raises(ConfigError, match="is for MirrorSourceConnector"):
         checkpoint_settings(**given)

@@ -81,6 +81,15 @@ def test_rings_with_cycles_allowed_or_visible_by_names_are_accepted(more: dict[s
     check_rings([flow("A->B", **more), *(flow(name) for name in RING[1:])])
 
 
+def test_headers_make_rings_harmless_if_all_flows_write_them() -> None:
+    header = {"provenance.header": "true"}
+    flows = [flow(name, **header) for name in RING]
+    check_rings(flows)
+    with pytest.raises(ConfigError, match=r"is a ring .* Let all of them have provenance\.header=true"):
+        check_rings([*flows[:2], flow(RING[2])])
+    check_rings([flow("A->B", **header)._replace(has_producer_ids=False), flow("B->A")])
+
+
 def test_without_producer_ids_two_are_a_ring() -> None:
     there, back = flow("A->B"), flow("B->A")
     with pytest.raises(ConfigError, match=r"enable\.idempotence: A->B->A would send .* A->B writes without"):

@@ -273,7 +273,7 @@ class Resumption:
             return new_producer_id(self.plan.producer.connection), None
         except (AuthorizationError, UnsupportedVersionError) as error:
             text = f"writing at least once: {error}"
-            if not self.plan.names_show_origin:
+            if not (self.plan.names_show_origin or self.plan.settings.provenance_header):
                 text = f"{text}. A flow in the other direction would bring these records back"
             _log.warning("%s", text)
             return NOT_IDEMPOTENT, Incident(IncidentKind.NOT_IDEMPOTENT, text)
