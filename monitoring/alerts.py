@@ -140,8 +140,8 @@ ALERTS: Final = (
         "0m",
         "critical",
         f"{_FLOW}: the last comparison found {{{{ $value }}}} differences",
-        "`sparkmirror verify` found records that differ, or that only one cluster has.",
-        "The page *verify* has each partition that differs, the output of `sparkmirror verify` each record. Do others write to the target's topic? `sparkmirror_incidents_total` shows truncated, "
+        "`sparkmirror verify`, or a comparison from a page, found records that differ, or that only one cluster has.",
+        "The page *verify* has each partition that differs, its JSON and JUnit files each record. Do others write to the target's topic? `sparkmirror_incidents_total` shows truncated, "
         "recreated or expired logs.",
         "Keep consumers on the source until the cause is known. `sparkmirror verify FILE --topic NAME` compares again; the alert ends when it finds nothing, or after 7 days.",
     ),
@@ -163,7 +163,7 @@ ALERTS: Final = (
         f"{_FLOW}: compared {{{{ $value | humanizeDuration }}}} ago",
         "The last comparison is older than three days. Results are kept for 7 days; a flow that was never compared has no alert.",
         "Did the job that runs `sparkmirror verify` stop? Does it have WRITE on `mm2-events.SOURCE.internal`?",
-        "Run `sparkmirror verify FILE`; for a worker's connectors, `sparkmirror convert` makes that file. Remove this rule if you don't compare regularly.",
+        "Run `sparkmirror verify FILE`, or compare from the page *verify*. Remove this rule if you don't compare regularly.",
     ),
     Alert(
         "MirrorCheckpointsStale",

@@ -101,7 +101,7 @@ def worker() -> Iterator[str]:
     herder.put(SOURCE, {**CONFIG, "name": SOURCE})
     herder.planned = to_json(PLAN)
     view = CurrentView(lambda: Node("node-1", "1.0"), everything)
-    with serving(herder, settings(), view=view) as url:
+    with serving(herder, settings(ui_actions="true"), view=view) as url:
         yield f"{url}/ui/"
 
 

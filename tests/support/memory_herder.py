@@ -24,6 +24,7 @@ from sparkmirror.domain.connect import (
     Status,
     TargetState,
 )
+from sparkmirror.metrics.looks import VerifyLook
 
 WORKER = "127.0.0.1:8083"
 _STATES = {TargetState.RUNNING: State.RUNNING, TargetState.PAUSED: State.PAUSED}
@@ -51,6 +52,7 @@ class MemoryHerder(Herder):
         self.log_levels: list[tuple[str, str]] = []
         self.notes: list[tuple[str, str]] = []
         self.planned: Mapping[str, Any] | None = None
+        self.compared: VerifyLook | None = None
         self._ran: set[str] = set()
         self._changing = threading.RLock()
         self._written: dict[str, ConnectorConfig] = {}
@@ -167,6 +169,18 @@ class MemoryHerder(Herder):
         with self._leading():
             self._known(name)
             return self.planned or {"connector": name}
+
+    def verify(self, name: str) -> None:
+        with self._leading():
+            self._known(name)
+            if self.compared is not None and self.compared.ended_at is None:
+                raise ConnectError(HTTPStatus.CONFLICT, f"Connector {name} is being verified already")
+            self.compared = VerifyLook(1_700_000_000.0, progress="Reading both clusters …")
+
+    def verification(self, name: str) -> VerifyLook | None:
+        with self._leading():
+            self._known(name)
+            return self.compared
 
     def set_log_level(self, logger: str, level: str) -> None:
         with self._leading():

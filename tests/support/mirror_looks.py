@@ -22,6 +22,8 @@ from sparkmirror.metrics.looks import (
     PartitionLook,
     SourceLook,
     StandingLook,
+    VerifiedRow,
+    VerifyLook,
 )
 from sparkmirror.storage.events import Event, EventKind
 from sparkmirror.storage.failbacks import Failback
@@ -29,7 +31,6 @@ from sparkmirror.storage.migrations import Begun, Migrations, Moved
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 from sparkmirror.storage.remakes import Remake
-from sparkmirror.storage.verified import Verified
 from sparkmirror.storage.written_offsets import WrittenOffset
 from sparkmirror.view.making import Node, view_of
 from tests.support.progress_records import IDLE
@@ -118,14 +119,16 @@ def event(about: str, text: str, kind: EventKind = EventKind.FAILED) -> Event:
     return Event(1_700_000_000.0, kind, SOURCE, about, text, "mirror-1:42")
 
 
-def compared() -> dict[TopicPartition, Verified]:
+def comparison() -> VerifyLook:
     """A partition that differs, one with each hostile name, and one that is equal."""
-    at = 1_700_000_060.0
-    return {
-        TopicPartition("orders", 0): Verified(at, 1000, 0),
-        **{TopicPartition(name, 0): Verified(at, None, 0) for name in HOSTILE},
-        TopicPartition("orders", 7): Verified(at, 1000, 1),
-    }
+    wrong = "missing: source offset 7, target offset -: key 'k', value 'v'"
+    rows = [
+        VerifiedRow(TopicPartition("orders", 7), "different", 1000, 999, 1, [wrong]),
+        *(VerifiedRow(TopicPartition(name, 0), "different", None, 0, 1, [name]) for name in HOSTILE),
+        VerifiedRow(TopicPartition("orders", 0), "equal", 1000, 1000, 0, ()),
+    ]
+    said = f"{len(rows) - 1} of {len(rows)} partitions differ"
+    return VerifyLook(1_700_000_000.0, 1_700_000_060.0, said, rows=rows, json="{}", junit="<testsuites/>")
 
 
 def migrated() -> Migrations:
@@ -201,9 +204,8 @@ def everything() -> list[ConnectorLook]:
             history=hour(),
             incidents={"records-lost": 2, "target-truncated": 1},
             lost=1200,
-            events=EventsLook(
-                [event(name, name) for name in HOSTILE] + [event("orders-7", error)], verified=compared()
-            ),
+            events=EventsLook([event(name, name) for name in HOSTILE] + [event("orders-7", error)]),
+            verify=comparison(),
             migrations=MigrationsLook(migrated()),
             settings={"name": SOURCE, "topics": ".*", **{name: name for name in HOSTILE}},
             slots=2,

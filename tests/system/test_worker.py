@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -22,6 +21,7 @@ from tests.support.broker_data import (
     records,
     topics,
 )
+from tests.support.page_forms import Page
 from tests.support.rest_requests import Request, ask
 from tests.support.waiting import await_value
 from tests.system.connect_node import (
@@ -33,7 +33,6 @@ from tests.system.connect_node import (
     group_properties,
     running_nodes,
 )
-from tests.system.prepared_mirror import verify
 
 GROUP = "worker-test"
 TOPIC = "worker.orders"
@@ -55,7 +54,7 @@ def node(
     clusters: tuple[LocalCluster, LocalCluster], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[ConnectNode]:
     folder = tmp_path_factory.mktemp("worker")
-    with running_nodes(folder, group_properties(clusters[1], GROUP), 1) as (only,):
+    with running_nodes(folder, {**group_properties(clusters[1], GROUP), "ui.actions": "true"}, 1) as (only,):
         only.await_answers()
         yield only
         only.stop()
@@ -134,60 +133,69 @@ def test_a_running_worker_serves_its_plan(copying: ConnectNode, capsys: pytest.C
     assert "nobody" in capsys.readouterr().err
 
 
-def flow_of(node: ConnectNode, more: str = "") -> dict[str, Any]:
-    """The only flow as `/mirror` has it."""
-    (flow,) = ask(node.url, Request("GET", f"/mirror?flow={quote('->'.join(ALIASES))}{more}")).json()["flows"]
-    return dict(flow)
+@pytest.fixture
+def page(copying: ConnectNode) -> Page:
+    return Page(copying.url, flow="->".join(ALIASES))
 
 
-def test_pause_and_resume_are_events_of_the_connector(copying: ConnectNode) -> None:
-    assert copying.ask("PUT", "/connectors/mm2-msc/pause").status == 202
+def test_forms_of_the_page_pause_and_resume(copying: ConnectNode, page: Page) -> None:
+    assert page.send({**page.fields("pause", "mm2-msc"), "typed": "mm2-cpc"}).status == 400
+    assert page.send({**page.fields("pause", "mm2-msc"), "typed": "mm2-msc"}).status == 303
     copying.await_states("mm2-msc", "PAUSED", "PAUSED", "PAUSED")
-    assert copying.ask("PUT", "/connectors/mm2-msc/resume").status == 202
+    assert b"paused" in page.get("flow", flow=page.flow).body
+    assert page.send({**page.fields("verify", "mm2-msc")}).status == 409, "it does not run"
+    assert page.send({**page.fields("resume", "mm2-msc")}).status == 303
     copying.await_states("mm2-msc", "RUNNING", "RUNNING", "RUNNING")
 
     def asked() -> list[str]:
         """The newest first."""
-        events = flow_of(copying, "&events=true")["events"]["items"]
-        return [it["text"].split(",")[0] for it in events if it["kind"] == "action"]
+        events = ask(page.url, Request("GET", f"/mirror?flow={quote(page.flow)}&events=true")).json()
+        actions = [it["text"] for it in events["flows"][0]["events"]["items"] if it["kind"] == "action"]
+        return [text.split(",")[0] for text in actions]
 
-    await_value(lambda: asked()[:2] == ["resume", "pause"], COPY_TIMEOUT_S, lambda: f"only {asked()}")
-
-
-def test_what_a_worker_has_copied_is_verified_by_the_file_that_convert_makes(
-    copying: ConnectNode, clusters: tuple[LocalCluster, LocalCluster], tmp_path: Path
-) -> None:
-    (tmp_path / "worker.properties").write_text(
-        "".join(f"{key}={value}\n" for key, value in group_properties(clusters[1], GROUP).items())
+    await_value(
+        lambda: asked()[:3] == ["resume", "verify", "pause"], COPY_TIMEOUT_S, lambda: f"only {asked()}"
     )
-    (tmp_path / "mm2-msc.json").write_text(json.dumps({"name": "mm2-msc", "config": msc(clusters)}))
-    given = str(tmp_path / "worker.properties"), str(tmp_path / "mm2-msc.json")
-    file = tmp_path / "mm2.properties"
-    assert main(["convert", *given, "--to", "properties", "-o", str(file)]) == 0
-    found = verify(file)
-    assert found.code == 0, found.errors
-    assert "80 records are the same on both clusters" in found.output
-    await_value(lambda: flow_of(copying)["verification"] is not None, COPY_TIMEOUT_S, copying.log_text)
-    known = flow_of(copying, f"&topic={TOPIC}")
-    assert (known["verification"]["partition_count"], known["verification"]["differences"]) == (2, 0)
-    checks = {it["name"]: it["holds"] for it in known["may_move"][0]["checks"]}
+
+
+def test_a_form_of_the_page_verifies(copying: ConnectNode, page: Page) -> None:
+    assert page.send({**page.fields("verify", "mm2-msc")}).status == 303
+
+    def made() -> dict[str, Any]:
+        found: dict[str, Any] = copying.ask("GET", "/connectors/mm2-msc/verify").body
+        return found
+
+    await_value(lambda: made()["state"] != "running", COPY_TIMEOUT_S, copying.log_text)
+    assert (made()["state"], made()["error"], made()["result"]["equal"]) == ("ended", None, True)
+    assert made()["progress"] == "80 records of 2 partitions are the same on both clusters"
+
+    def junit() -> str:
+        """A page instead, while the view is older than the result."""
+        return page.get("verified", flow=page.flow, format="junit").body.decode()
+
+    await_value(lambda: 'tests="2" failures="0" errors="0"' in junit(), COPY_TIMEOUT_S, junit)
+    flow = f"/mirror?flow={quote(page.flow)}"
+
+    def kept() -> dict[str, Any] | None:
+        found: dict[str, Any] | None = ask(page.url, Request("GET", flow)).json()["flows"][0]["verification"]
+        return found
+
+    await_value(lambda: kept() is not None, COPY_TIMEOUT_S, copying.log_text)
+    known = kept()
+    assert known is not None
+    assert (known["partition_count"], known["differences"]) == (2, 0)
+    (seen,) = ask(page.url, Request("GET", f"{flow}&topic={TOPIC}")).json()["flows"]
+    checks = {it["name"]: it["holds"] for it in seen["may_move"][0]["checks"]}
     assert (checks["drained"], checks["verified"]) == (True, True)
-    assert "Partitions, those that differ first" in page(copying, "verify")
-    metrics = ask(copying.url, Request("GET", "/metrics")).body.decode()
+    metrics = ask(page.url, Request("GET", "/metrics")).body.decode()
     assert re.search(r"^sparkmirror_verify_differences\{.*\} 0\b", metrics, re.MULTILINE)
     offsets = re.findall(r"^sparkmirror_verify_offset\{.*\} (\d+)", metrics, re.MULTILINE)
     assert sorted(offsets) == ["30", "50"]
 
 
-def page(node: ConnectNode, name: str) -> str:
-    """The page of the only flow."""
-    answer = ask(node.url, Request("GET", f"/ui/{name}?flow={quote('->'.join(ALIASES))}"))
-    assert answer.status == 200
-    return answer.body.decode()
-
-
-def test_a_page_has_the_plan(copying: ConnectNode) -> None:
-    assert "Plan: nothing to change, nothing to copy." in page(copying, "plan")
+def test_a_page_has_the_plan(page: Page) -> None:
+    answer = page.get("plan", flow=page.flow)
+    assert (answer.status, b"Plan: nothing to change, nothing to copy." in answer.body) == (200, True)
 
 
 def test_offsets_of_a_running_connector_follow_its_records(copying: ConnectNode) -> None:

@@ -70,6 +70,13 @@ OWN_WORKER: Final = Definition(
             "refused, since a web page could resolve its own name to this worker. `*` allows all.",
         ),
         Option(
+            "ui.actions",
+            Type.BOOLEAN,
+            default=False,
+            doc="Whether the pages may pause, resume, stop and restart connectors where nobody has to log in:"
+            " only if all listeners are of this machine alone. Where a login is needed, administrators may.",
+        ),
+        Option(
             JAAS_FILE,
             Type.STRING,
             None,

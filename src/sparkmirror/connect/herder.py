@@ -40,6 +40,8 @@ from sparkmirror.domain.connect import (
 from sparkmirror.domain.errors import ConfigError, KafkaError
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.leader_election import Membership
+from sparkmirror.metrics.looks import VerifyLook
+from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.plan.flow_plan_json import to_json
 
 _log = logging.getLogger(__name__)
@@ -257,6 +259,15 @@ class Herder:
         except KafkaError as error:
             raise ConnectError(HTTPStatus.INTERNAL_SERVER_ERROR, str(error)) from error
 
+    def verify(self, name: str) -> None:
+        """Begin to compare what a source connector has copied. ConnectError (409) while a comparison runs."""
+        if not self._verifying(name).start():
+            raise ConnectError(HTTPStatus.CONFLICT, f"Connector {name} is being verified already")
+
+    def verification(self, name: str) -> VerifyLook | None:
+        """The running comparison, or the last one of this run of the connector."""
+        return self._verifying(name).look()
+
     # steps of the above
 
     def _validated(
@@ -271,6 +282,15 @@ class Herder:
             return infos, self._connectors.prepared(given.properties)
         except ConfigError as error:
             return with_errors(infos, error), None
+
+    def _verifying(self, name: str) -> Verifying:
+        with self._leading():
+            self._known(name)
+            found = self._leader.verifying(name)
+        if found is None:
+            text = f"Connector {name} can't be verified: it does not run, or is no MirrorSourceConnector"
+            raise ConnectError(HTTPStatus.CONFLICT, text)
+        return found
 
     @property
     def _configs(self) -> ConnectConfigs:

@@ -25,6 +25,7 @@ from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord, tr
 from sparkmirror.metrics.looks import ConnectorKind, ConnectorLook, StandingLook, Standstill
 from sparkmirror.metrics.readings import ConnectorReading
 from sparkmirror.mirror.connector_runs import ConnectorRun
+from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.periodic.jobs import start_all, stop_all
 
 _log = logging.getLogger(__name__)
@@ -114,6 +115,11 @@ class Leader:
     def has_ended(self, name: str) -> bool:
         """Whether nothing of the connector runs here. Safe in any thread."""
         return name not in self._started and name not in self._ending
+
+    def verifying(self, name: str) -> Verifying | None:
+        """Return None for a connector that does not run, or copies nothing. Safe in any thread."""
+        started = self._started.get(name)
+        return None if started is None or started.run is None else started.run.verifying
 
     def reconcile(self, generation: int, *, whole: bool = True) -> None:
         """Start, stop and replace connectors by their configs; publish tasks and states. Raises KafkaError.

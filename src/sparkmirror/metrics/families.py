@@ -130,7 +130,7 @@ def _verified(readings: Sequence[SourceReading]) -> Iterator[Family]:
     named = [(_connector_labels(it), it.verified.values()) for it in readings if it.verified]
     yield Family(
         "sparkmirror_verify_last_timestamp_seconds",
-        "When both clusters were compared last, by sparkmirror verify.",
+        "When both clusters were compared last, by sparkmirror verify or from a page.",
         _CONNECTOR,
         [(of, max(each.at for each in found)) for of, found in named],
     )

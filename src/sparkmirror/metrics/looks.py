@@ -145,6 +145,38 @@ class MigrationsLook:
     trouble: str | None = None
 
 
+class VerifiedRow(NamedTuple):
+    """A partition that was compared: everything before `upto`, an offset of the source.
+
+    `problems` are texts, which hold parts of records.
+    """
+
+    source: TopicPartition
+    state: str
+    upto: int | None
+    equal: int
+    differences: int
+    problems: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyLook:
+    """A comparison of both clusters, which runs while `ended_at` is None. Times are in epoch seconds.
+
+    `progress` is what it does, or what it found; `error` is why it could not be made. `rows`, those that
+    differ first, `json` and `junit` are its result.
+    """
+
+    began_at: float
+    ended_at: float | None = None
+    progress: str = ""
+    error: str | None = None
+    is_equal: bool = False
+    rows: Sequence[VerifiedRow] = ()
+    json: str = ""
+    junit: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class ConnectorLook:
     """`trouble` is the connector's own error. `settings` are as they were written, without secrets.
@@ -169,7 +201,7 @@ class SourceLook(ConnectorLook):
     `now` is the time of the look, of any clock. `is_observed`: it is read from Kafka alone, and
     `position_age_s` since when the mirror has stored its last position. `is_running` is None where that can't
     be told; `driver` is the process that has begun the copy job. `slots` of Spark were there for its tasks
-    when they were assigned last.
+    when they were assigned last. `verify` is a comparison that this process makes, or made last.
     `promoted` topics are copied no more, whether they are still assigned or not.
     `waits_for` is what it needs to begin; `begun_s` since when its copy job is known. `is_stopped`: in order.
     """
@@ -188,6 +220,7 @@ class SourceLook(ConnectorLook):
     position_age_s: float | None = None
     events: EventsLook | None = None
     slots: int | None = None
+    verify: VerifyLook | None = None
     promoted: Promotions = field(default_factory=dict)
     migrations: MigrationsLook | None = None
     waits_for: str | None = None

@@ -25,6 +25,8 @@ from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.mirror.source_connector import SourceConnector
+from sparkmirror.mirror.verifying import Verifying
+from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import PeriodicThread
 from sparkmirror.settings.configured import (
     ConfiguredCheckpoint,
@@ -71,6 +73,11 @@ class ConnectorRun(Protocol):
 
     def topics(self) -> Collection[str]:
         """The topics on the target that it has written to (KIP-558)."""
+        ...
+
+    @property
+    def verifying(self) -> Verifying | None:
+        """Compares what it has copied, when asked for; None where it copies nothing."""
         ...
 
     def note(self, text: str) -> None:
@@ -125,6 +132,7 @@ class SourceRun:
         self._history = EventHistory(on.flow, on.worker_client)
         owner = owner_of(on.worker.offset_topic.name, connector.name)
         self._migrations = MigrationHistory(on.flow, on.worker_client, owner)
+        self.verifying = Verifying(on, connector)
         self._progress = ProgressWatch(
             on.flow,
             ProgressReader(on.worker_client, StateTopic.PROGRESS.of(on.flow.source)),
@@ -145,6 +153,8 @@ class SourceRun:
     def _threads(self, on: FlowWorker, connector: ConfiguredSource) -> Iterator[PeriodicThread]:
         parts = (self._source, self._progress, self._events, self._history, self._migrations, self.limits)
         yield from (part.thread for part in parts)
+        log = flow_log(__name__, on.flow, connector.name)
+        yield PeriodicThread("end of comparisons", log, lambda: (), self.verifying.stop)
         yield from (cluster.thread for cluster in self._clusters)
         if connector.settings.lag_group_id:
             yield LagGroup(on.flow, connector, self._progress.reports).thread
@@ -220,6 +230,7 @@ class SourceRun:
             tasks={task: "failed" if task in failures else "running" for task in tasks},
             events=self._history.look(),
             slots=source.slots,
+            verify=self.verifying.look(),
             promoted=source.promotions,
             migrations=self._migrations.look(),
             waits_for=None if self._session.done() else "Spark, which starts",
@@ -239,6 +250,7 @@ class _DriverRun:
     """The parts that connectors without copy tasks have in common."""
 
     slots = 0
+    verifying = None
     _events: EventLog
 
     def failures(self) -> Mapping[int, str]:

@@ -7,12 +7,14 @@ import json
 from collections.abc import Sequence
 from functools import cache, partial
 from typing import Any, Final
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from sparkmirror.domain.quantities import as_date, clock_time
 from sparkmirror.metrics.flow_history import HistoryPoint
 from sparkmirror.ui import numbers
+from sparkmirror.ui.actions import ACTIONS, Action
 from sparkmirror.ui.cells import CELLS
 from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
@@ -33,25 +35,33 @@ _ROWS: Final = 50
 _NEEDS_MAX: Final = 20
 _GROUPS_OF_TOPIC: Final = 20
 _TASKS_MAX: Final = 50
+_PROBLEMS_MAX: Final = 3
 _PLACES_MAX: Final = 5
 _SETTINGS_MAX: Final = 120
 _PLAN_KINDS: Final = {"+": "new", "~": "changed", "-": "gone", "✗": "blocks", "!": "warns"}
 
 
-def page(view: MirrorView, look: Look) -> str:
+def page(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
     """The whole page. Raises LookupError with a text for the user."""
-    return _template("page.html").render(look=look, view=view, part=part(view, look))
+    content = part(view, look, may_act=may_act)
+    return _template("page.html").render(look=look, view=view, part=content)
 
 
-def part(view: MirrorView, look: Look) -> str:
-    """Render what changes of the page. Raises LookupError."""
-    context = {"view": view, "look": look, **_CONTEXTS[look.page](view, look)}
+def part(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
+    """Render what changes of the page, with links to actions if the user may act. Raises LookupError."""
+    context = {"view": view, "look": look, "may_act": may_act, **_CONTEXTS[look.page](view, look)}
     return _template(f"{look.page}.html").render(context)
 
 
 def error_page(look: Look, message: str) -> str:
     """A page that says why there is nothing to see, and looks again."""
     content = _template("error.html").render(message=message, look=look)
+    return _template("page.html").render(look=look, view=None, part=content)
+
+
+def act_page(look: Look, action: Action, token: str) -> str:
+    """Asks whether a connector should be changed; `token` makes the form good for one use."""
+    content = _template("act.html").render(look=look, action=action, token=token)
     return _template("page.html").render(look=look, view=None, part=content)
 
 
@@ -136,7 +146,12 @@ def _connectors(view: MirrorView, look: Look) -> dict[str, Any]:
 
 def _verify(view: MirrorView, look: Look) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
-    return {"flow": flow, "partitions": page_of(flow.verified_worst_first, look.number, _ROWS)}
+    return {
+        "flow": flow,
+        "made": flow.verify,
+        "rows": page_of(() if flow.verify is None else flow.verify.rows, look.number, _ROWS),
+        "problems_max": _PROBLEMS_MAX,
+    }
 
 
 def _migrations(view: MirrorView, look: Look) -> dict[str, Any]:
@@ -205,6 +220,8 @@ def _environment() -> Environment:
         "bytes_of": lambda point: point.byte_rate,
         "points_json": points_json,
         "query": query,
+        "actions": tuple(ACTIONS),
+        "action_query": lambda flow, name, action: urlencode({"flow": flow, "name": name, "action": action}),
         "spark_width": WIDTH,
         "spark_height": HEIGHT,
         "unknown": numbers.UNKNOWN,

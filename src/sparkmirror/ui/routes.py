@@ -8,7 +8,7 @@ import json
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from http import HTTPStatus
@@ -24,9 +24,10 @@ from starlette.types import Message, Receive, Scope, Send
 
 from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.quantities import clock_time
+from sparkmirror.ui.actions import Actions, OnceTokens, action_of, form_of, require_own_page
 from sparkmirror.ui.current_view import CurrentView
-from sparkmirror.ui.html import error_page, page, part, plan_page
-from sparkmirror.ui.looks import PAGES, Look, look_of, looks_of, looks_query
+from sparkmirror.ui.html import act_page, error_page, page, part, plan_page
+from sparkmirror.ui.looks import PAGES, Look, look_of, looks_of, looks_query, query
 from sparkmirror.ui.plans import Plans
 from sparkmirror.ui.static_files import static_response
 from sparkmirror.ui.streams import TOGETHER_MAX, Part, Streams
@@ -50,7 +51,10 @@ _HEADERS: Final = {
 }
 _GZIP_LEVEL: Final = 5
 _QUERY_MAX: Final = 1000
+_NO_ACTIONS: Final = "These pages may change nothing: that needs a login as an administrator, or ui.actions"
+
 _NO_PAGE: Final = "There is no such page"
+_NO_RESULT: Final = "The result holds parts of records: only who may act from these pages gets it"
 
 
 async def run_here(_request: Request, action: Callable[[], Response]) -> Response:
@@ -59,26 +63,35 @@ async def run_here(_request: Request, action: Callable[[], Response]) -> Respons
 
 
 class PagesResource:
-    """`plans` is None where no flow can be planned."""
+    """`actions` is None where the pages can only be read, `plans` where no flow can be planned."""
 
-    def __init__(self, view: CurrentView, run: Run, plans: Plans | None = None) -> None:
+    def __init__(
+        self, view: CurrentView, run: Run, actions: Actions | None = None, plans: Plans | None = None
+    ) -> None:
         self._plans = plans
         self._view = view
         self._run = run
+        self._actions = actions
+        self._forms = OnceTokens()
         self._streams: Streams[_Wanted] = Streams(self._made)
 
     def routes(self) -> list[Route]:
         served = {
             "/ui": self._index,
             "/ui/plan": self._plan,
+            "/ui/verified": self._verified,
             "/ui/parts": self._parts,
             "/ui/{page}": self._page,
             "/ui/live/{page}": self._live,
             "/ui/static/{file}": _static,
         }
+        acting = _Served(self._act, ("GET", "HEAD", "POST"))
         return [
-            Route(path, GZipMiddleware(_Served(handler), compresslevel=_GZIP_LEVEL))
-            for path, handler in served.items()
+            Route("/ui/act", acting),
+            *(
+                Route(path, GZipMiddleware(_Served(handler), compresslevel=_GZIP_LEVEL))
+                for path, handler in served.items()
+            ),
         ]
 
     async def _index(self, request: Request) -> Response:
@@ -99,6 +112,24 @@ class PagesResource:
             raise ConnectError(HTTPStatus.NOT_FOUND, "There is nothing to plan")
         return HTMLResponse(plan_page(look, self._plans.lines(look.flow, self._connector(look)), time.time()))
 
+    async def _verified(self, request: Request) -> Response:
+        """The result of the last comparison, as a file."""
+        if not self._may_act(request):
+            raise ConnectError(HTTPStatus.FORBIDDEN, _NO_RESULT)
+        look = look_of("verify", request.query_params)
+        is_junit = request.query_params.get("format") == "junit"
+        return await self._response(request, look, partial(self._result, look, is_junit=is_junit))
+
+    def _result(self, look: Look, *, is_junit: bool) -> Response:
+        flow = self._view.get().flow(look.flow)
+        made = None if flow is None else flow.verify
+        if made is None or not made.json:
+            raise ConnectError(HTTPStatus.NOT_FOUND, "There is no result of a comparison of this flow here")
+        name, kind = ("verify.xml", "application/xml") if is_junit else ("verify.json", "application/json")
+        content = made.junit if is_junit else made.json
+        headers = {"Content-Disposition": f'attachment; filename="{name}"'}
+        return Response(content.encode("utf-8", "replace"), media_type=kind, headers=headers)
+
     def _connector(self, look: Look) -> str:
         """The source connector that is meant. Raises ConnectError, NotLeaderError."""
         flow = self._view.get().flow(look.flow)
@@ -108,7 +139,8 @@ class PagesResource:
         return look.name or names[0]
 
     async def _whole(self, request: Request, look: Look) -> Response:
-        return await self._response(request, look, partial(self._rendered, look))
+        made = partial(self._rendered, look, may_act=self._may_act(request))
+        return await self._response(request, look, made)
 
     async def _response(self, request: Request, look: Look, made: Callable[[], Response]) -> Response:
         try:
@@ -118,25 +150,50 @@ class PagesResource:
         except TimeoutError:
             return HTMLResponse(error_page(look, "The leader did not respond in time"), 504)
 
-    def _rendered(self, look: Look) -> Response:
+    def _may_act(self, request: Request) -> bool:
+        return self._actions is not None and self._actions.are_allowed(request)
+
+    async def _act(self, request: Request) -> Response:
+        if self._actions is None or not self._may_act(request):
+            raise ConnectError(HTTPStatus.FORBIDDEN, _NO_ACTIONS)
+        if request.method != "POST":
+            look, action = look_of("act", request.query_params), action_of(request.query_params)
+            token = self._forms.make(_purpose(request, action.name, look.name))
+            return HTMLResponse(act_page(look, action, token))
+        require_own_page(request)
+        form = await form_of(request)
+        look = Look("act", form.flow, form.connector)
         try:
-            return HTMLResponse(page(self._view.get(), look))
+            form.require_typed()
+            self._forms.take(form.token, _purpose(request, form.action.name, form.connector))
+            await self._actions.act(request, form.action.name, form.connector)
+        except ConnectError as error:
+            return HTMLResponse(error_page(look, str(error)), error.status)
+        except TimeoutError:
+            return HTMLResponse(error_page(look, "The leader did not respond in time"), 504)
+        shown = "verify" if form.action.name == "verify" else "connectors"
+        return RedirectResponse(f"{shown}?{query(form.flow)}", HTTPStatus.SEE_OTHER)
+
+    def _rendered(self, look: Look, *, may_act: bool) -> Response:
+        try:
+            return HTMLResponse(page(self._view.get(), look, may_act=may_act))
         except LookupError as error:
             return HTMLResponse(error_page(look, str(error.args[0])), HTTPStatus.NOT_FOUND)
 
     async def _parts(self, request: Request) -> Response:
         """List what one user looks at."""
         looks = looks_of(request.query_params.multi_items())[:TOGETHER_MAX]
+        made = partial(self._rendered_parts, looks, may_act=self._may_act(request))
         try:
-            return await self._run(request, partial(self._rendered_parts, looks))
+            return await self._run(request, made)
         except (ConnectError, TimeoutError) as error:
             status = error.status if isinstance(error, ConnectError) else HTTPStatus.GATEWAY_TIMEOUT
             return Response(str(error), status, media_type="text/plain")
 
-    def _rendered_parts(self, looks: Sequence[Look]) -> Response:
+    def _rendered_parts(self, looks: Sequence[Look], *, may_act: bool) -> Response:
         view = self._view.get()
         at = clock_time(view.made_at)
-        return _PartsResponse([_part_of(view, at, look) for look in looks])
+        return _PartsResponse([_part_of(view, at, look, may_act=may_act) for look in looks])
 
     async def _live(self, request: Request) -> Response:
         headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
@@ -145,7 +202,7 @@ class PagesResource:
         look = _look(request)
         # A user sees what that user may see: the leader checks it again. URLs have a longest length.
         alone = look if len(look.query) > _QUERY_MAX else None
-        user = request.headers.get("authorization"), alone
+        user = request.headers.get("authorization"), self._may_act(request), alone
         events = self._streams.events(_Wanted(look, user, request))
         return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
@@ -186,11 +243,11 @@ class _PartsResponse(Response):
         await Response(json.dumps(self.parts), media_type="application/json")(scope, receive, send)
 
 
-def _part_of(view: MirrorView, at: str, look: Look) -> Part:
+def _part_of(view: MirrorView, at: str, look: Look, *, may_act: bool) -> Part:
     if look.page not in PAGES:
         return Part("", trouble=_NO_PAGE)
     try:
-        return Part(part(view, look), at)
+        return Part(part(view, look, may_act=may_act), at)
     except LookupError as error:
         return Part("", trouble=str(error.args[0]))
 
@@ -210,15 +267,20 @@ def _message(text: str) -> str:
         return text
 
 
+def _purpose(request: Request, action: str, connector: str) -> Hashable:
+    return action, connector, request.headers.get("authorization")
+
+
 async def _static(request: Request) -> Response:
     return static_response(request, request.path_params["file"])
 
 
 class _Served:
-    """Adds the headers that pages need."""
+    """Runs a handler for some verbs, and adds the headers that pages need."""
 
-    def __init__(self, handler: Handler) -> None:
+    def __init__(self, handler: Handler, verbs: Collection[str] = ("GET", "HEAD")) -> None:
         self._handler = handler
+        self._verbs = verbs
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         async def send_with_headers(message: Message) -> None:
@@ -233,8 +295,8 @@ class _Served:
         await response(scope, receive, send_with_headers)
 
     async def _response(self, request: Request) -> Response:
-        if request.method not in {"GET", "HEAD"}:
-            return Response("Pages can be read only", 405, headers={"Allow": "GET, HEAD"})
+        if request.method not in self._verbs:
+            return Response("Pages can be read only", 405, headers={"Allow": ", ".join(self._verbs)})
         return await _answered(self._handler, request)
 
 

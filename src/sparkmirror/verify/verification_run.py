@@ -1,6 +1,6 @@
 """Verifies flows: compares what they have mirrored, unless the report file holds it, and judges each flow.
 
-The caller brings the function that compares ranges, `spark_job`.
+The caller brings the function that compares ranges: `spark_job`, or `child_process`.
 """
 
 import os

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.troubles import Trouble, trouble_lines
 from sparkmirror.metrics.flow_history import HistoryPoint
-from sparkmirror.metrics.looks import ClusterLook, EventsLook, GroupsLook, MigrationsLook
+from sparkmirror.metrics.looks import ClusterLook, EventsLook, GroupsLook, MigrationsLook, VerifyLook
 from sparkmirror.storage.events import Event
 from sparkmirror.storage.progress import Driver
 from sparkmirror.storage.promotions import Promotions
@@ -63,6 +63,7 @@ class FlowView:
     events: EventsLook | None = None
     slots: int | None = None
     latency_at: float = 0.0
+    verify: VerifyLook | None = None
     migrations: MigrationsLook | None = None
     group_index: GroupIndex = field(default_factory=lambda: GroupIndex(None))
     troubles: Sequence[Trouble] = ()
@@ -99,16 +100,6 @@ class FlowView:
     def verified(self) -> Mapping[TopicPartition, Verified]:
         """The last comparison of each partition, as far as events are read here."""
         return {} if self.events is None else self.events.verified
-
-    @property
-    def verified_worst_first(self) -> Sequence[tuple[TopicPartition, Verified]]:
-        """Sort those that differ first, then those that could not be compared."""
-
-        def order(item: tuple[TopicPartition, Verified]) -> tuple[bool, bool, TopicPartition]:
-            partition, found = item
-            return found.differences == 0, found.upto is not None, partition
-
-        return sorted(self.verified.items(), key=order)
 
     @cached_property
     def verification(self) -> Verification | None:

@@ -120,6 +120,7 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None, a
         next((look.events for look in parts.sources if look.events is not None), None),
         next((look.slots for look in parts.sources if look.slots is not None), None),
         before.latency_at if before is not None and is_kept else now,
+        next((look.verify for look in parts.sources if look.verify is not None), None),
         next((look.migrations for look in parts.sources if look.migrations is not None), None),
         _group_index(next(iter(parts.checkpoints), None), before),
         worst_first(trouble for look in looks for trouble in look.troubles),

@@ -13,6 +13,7 @@ from sparkmirror.domain.troubles import Trouble
 from sparkmirror.kafka.data.topic_log import TopicTail, TopicWriter
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.metrics.readings import ConnectorReading
+from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.periodic.jobs import PeriodicThread
 
 NOWHERE = ConnectionSettings((("nowhere", 9092),))
@@ -68,6 +69,7 @@ class Run:
         self.written: set[str] = set()
         self.seen: ConnectorLook | None = None
         self.notes: list[str] = []
+        self.verifying: Verifying | None = None
         self.begun_with: tuple[dict[str, str], str | None] | None = None
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:

@@ -23,6 +23,7 @@ from sparkmirror.connect.rest.forwarding import LEADER_FOUND_S, Forwarder, Herde
 from sparkmirror.connect.rest.loggers import LoggersResource
 from sparkmirror.connect.rest.login_settings import accepted_logins
 from sparkmirror.connect.rest.mirror_app import ConnectApp, guarded, routed
+from sparkmirror.connect.rest.page_actions import PageActions
 from sparkmirror.connect.rest.responses import Metrics
 from sparkmirror.connect.rest.rest_settings import RestSettings
 from sparkmirror.connect.rest.worker_info import WorkerInfoResource
@@ -61,16 +62,17 @@ def routes(
 ) -> tuple[list[Route], list[Route]]:
     """The routes for every client, and those for administrators."""
     calls = HerderCalls(Forwarder(settings.tls), lambda: node.herder.leader_url, leader_found_s)
+    actions = PageActions(node.herder, calls, is_on=settings.pages_may_act)
     main = [
         *ConnectorsResource(node.herder, calls, settings.topic_tracking).routes(),
         *PluginsResource(node.herder, calls).routes(),
         *WorkerInfoResource(node.herder, node.metrics, node.view, calls).routes(),
-        *([] if node.view is None else _view_routes(node, node.view, calls)),
+        *([] if node.view is None else _view_routes(node, node.view, calls, actions)),
     ]
     return main, LoggersResource(node.herder, node.log_levels, calls).routes()
 
 
-def _view_routes(node: Node, view: CurrentView, calls: HerderCalls) -> list[Route]:
+def _view_routes(node: Node, view: CurrentView, calls: HerderCalls, actions: PageActions) -> list[Route]:
     """The leader has the view: other nodes forward to it."""
 
     def on_leader(request: Request, action: Callable[[], Response]) -> Awaitable[Response]:
@@ -82,7 +84,7 @@ def _view_routes(node: Node, view: CurrentView, calls: HerderCalls) -> list[Rout
     plans = Plans(lambda _flow, connector: from_json(node.herder.plan(connector)))
     return [
         Route("/mirror", Endpoint({"GET": mirror})),
-        *PagesResource(view, on_leader, plans).routes(),
+        *PagesResource(view, on_leader, actions, plans).routes(),
     ]
 
 

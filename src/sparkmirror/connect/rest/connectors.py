@@ -41,6 +41,7 @@ _VERBS: Final = {TargetState.PAUSED: "pause", TargetState.RUNNING: "resume", Tar
 _ALTERED: Final = "The offsets for this connector have been altered successfully"
 _RESET: Final = "The offsets for this connector have been reset successfully"
 _TRACKING_OFF: Final = "Topic tracking is disabled."
+_HOLDS_RECORDS: Final = "The result of a comparison holds parts of records: administrators only"
 _RESET_OFF: Final = "Topic tracking reset is disabled."
 _PATH_SAFE: Final = "!$&'()*+,=:@"
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
@@ -73,6 +74,7 @@ class ConnectorsResource:
                 Endpoint({"GET": self._offsets, "PATCH": self._alter_offsets, "DELETE": self._reset_offsets}),
             ),
             Route(one + "/plan", Endpoint({"GET": self._plan})),
+            Route(one + "/verify", Endpoint({"GET": self._verification, "POST": self._verify})),
         ]
 
     async def _list(self, request: Request) -> Response:
@@ -265,6 +267,26 @@ class ConnectorsResource:
         """A request of sparkmirror's own, which Connect does not have."""
         name = request.path_params["connector"]
         return await self._calls.run_on_leader(request, b"", lambda: json_response(self._herder.plan(name)))
+
+    async def _verify(self, request: Request) -> Response:
+        """Begin a comparison, which Connect has not; `_verification` returns its progress and result."""
+        name = request.path_params["connector"]
+
+        def verify() -> None:
+            self._herder.note(name, requested("verify", request))
+            self._herder.verify(name)
+
+        return await self._done(request, HTTPStatus.ACCEPTED, verify)
+
+    async def _verification(self, request: Request) -> Response:
+        name = request.path_params["connector"]
+        if login_of(request.scope).role is Role.VIEWER:
+            raise ConnectError(HTTPStatus.FORBIDDEN, _HOLDS_RECORDS)
+
+        def read() -> Response:
+            return json_response(responses.verification(self._herder.verification(name)))
+
+        return await self._calls.run_on_leader(request, b"", read)
 
     async def _done(self, request: Request, status: HTTPStatus, action: Callable[[], None]) -> Response:
         def act() -> Response:

@@ -17,6 +17,7 @@ from sparkmirror.domain.connect import (
     Status,
 )
 from sparkmirror.metrics.compression import gzipped, takes_gzip
+from sparkmirror.metrics.looks import VerifyLook
 
 _JSON: Final = "application/json"
 _PHRASES: Final = {HTTPStatus.REQUEST_ENTITY_TOO_LARGE: "Content Too Large"}
@@ -64,6 +65,7 @@ def bad_request(message: str) -> ConnectError:
 
 Json = dict[str, Any]
 
+_OF_VERIFICATION: Final = ("began_at_ms", "ended_at_ms", "progress", "error", "result")
 _SOURCE: Final = "source"
 _UNKNOWN: Final = "unknown"
 
@@ -128,6 +130,20 @@ def _offset(offset: Mapping[str, object] | None) -> Json | None:
 
 def message(text: str) -> Json:
     return {"message": text}
+
+
+def verification(look: VerifyLook | None) -> dict[str, Any]:
+    """`result` is what `sparkmirror verify -o json` prints."""
+    if look is None:
+        return {"state": "none", **dict.fromkeys(_OF_VERIFICATION)}
+    ended_at_ms = None if look.ended_at is None else int(look.ended_at * 1000)
+    result = json.loads(look.json) if look.json else None
+    known = (int(look.began_at * 1000), ended_at_ms, look.progress, look.error, result)
+    ended = "ended" if look.error is None else "failed"
+    return {
+        "state": "running" if look.ended_at is None else ended,
+        **dict(zip(_OF_VERIFICATION, known, strict=True)),
+    }
 
 
 def metrics_response(metrics: Metrics, accepted_encoding: str | None) -> Response:

@@ -36,6 +36,7 @@ _OPTIONS: Final = Definition(
         "topic.tracking.enable",
         "topic.tracking.allow.reset",
         "rest.allowed.hosts",
+        "ui.actions",
     )
 )
 
@@ -83,6 +84,13 @@ class RestSettings:
     header_rules: tuple[HeaderRule, ...] = ()
     topic_tracking: TopicTracking = field(default_factory=TopicTracking)
     logins: LoginSettings = field(default_factory=LoginSettings)
+    ui_actions: bool = False
+    """Whether pages may change connectors although nobody logs in."""
+
+    @property
+    def pages_may_act(self) -> bool:
+        """Whether the pages change connectors: for administrators, or for all users of this machine."""
+        return self.logins.are_required or self.ui_actions
 
     @property
     def open_listeners(self) -> tuple[Listener, ...]:
@@ -114,6 +122,10 @@ def rest_settings(worker: Properties, environment: Mapping[str, str] | None = No
     admin = None if values["admin.listeners"] is None else _listeners(worker, values, "admin.listeners")
     advertised = _advertised(worker, values, listeners)
     tls = _tls(worker, "listeners.https.", listeners, advertised.protocol)
+    acts = values.boolean("ui.actions")
+    if acts and not all(_is_local(listener.host) for listener in listeners):
+        reason = "needs listeners of this machine alone, as http://localhost:8083; or logins instead"
+        raise worker.error("ui.actions", reason)
     admin_tls = _tls(worker, "admin.listeners.https.", admin or ())
     return RestSettings(
         listeners=listeners,
@@ -128,6 +140,7 @@ def rest_settings(worker: Properties, environment: Mapping[str, str] | None = No
         topic_tracking=TopicTracking(
             values.boolean("topic.tracking.enable"), values.boolean("topic.tracking.allow.reset")
         ),
+        ui_actions=acts,
         logins=login_settings(
             worker,
             environment or {},
