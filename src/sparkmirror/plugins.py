@@ -1,7 +1,7 @@
 """Exports the public API for authors of plug-ins: interfaces, base classes and values.
 
 A plug-in is a class. Policies and filters are called with the connector's properties (texts by name); an
-admin is a subclass of `ForwardingAdmin`. docs/plugins.md shows each.
+admin is a subclass of `ForwardingAdmin`. docs/plugins.md shows each, `sparkmirror.testing` tests them.
 """
 
 from sparkmirror.config.default_plugins import (

@@ -7,7 +7,7 @@ from sparkmirror.config.plugin_points import CONFIG_PROPERTY_FILTER, GROUP_FILTE
 from sparkmirror.config.properties import Properties
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.filters import GroupFilter, TopicFilter
-from tests.support.plugin_suites.policies import ODD, TOPICS
+from sparkmirror.testing.policies import ODD, TOPICS
 
 
 class _NameFilterContract:

@@ -1,4 +1,4 @@
-"""sparkmirror's own plug-ins pass the suites for plug-ins."""
+"""sparkmirror's own plug-ins pass the suites for third-party plug-ins."""
 
 from typing import ClassVar
 
@@ -11,14 +11,14 @@ from sparkmirror.plugins import (
     ForwardingAdmin,
     IdentityReplicationPolicy,
 )
-from tests.support.example_plugins import ShortNames, Suffixed
-from tests.support.plugin_suites import (
+from sparkmirror.testing import (
     ConfigPropertyFilterContract,
     ForwardingAdminContract,
     GroupFilterContract,
     ReplicationPolicyContract,
     TopicFilterContract,
 )
+from tests.support.example_plugins import ShortNames, Suffixed
 
 
 class TestDefault(ReplicationPolicyContract):
