@@ -15,18 +15,25 @@ from sparkmirror.domain.acls import (
     AclBinding,
     AclOperation,
     AclPermission,
+    Claim,
     PatternType,
     ResourceType,
 )
-from sparkmirror.domain.errors import AuthorizationError, KafkaError
+from sparkmirror.domain.errors import AuthorizationError, DisconnectedError, KafkaError
+from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.admin.admin import Admin
 from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin
 from sparkmirror.settings.configured import ConfiguredSource, configured_flow
+from sparkmirror.settings.internal_topics import topics_on_target
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.flow_admins import FlowAdmins
-from tests.support.acls import remove_acls
+from sparkmirror.storage.synced_acls import read_claims
+from sparkmirror.storage.topic_creation import (
+    ensure_topics,
+)
 from tests.support.broker_data import create_topic
 from tests.support.connections import connection
 from tests.support.waiting import await_value
@@ -73,7 +80,13 @@ class SyncedFlow:
         }
         (config,) = MirrorMakerConfig(Properties(properties), {}).flows()
         self._flow = configured_flow(config)
-        self.admins = FlowAdmins(self._flow.flow, self.connector)
+        self.admins = self.opened()
+        claims = StateTopic.ACLS.of(self.settings.flow.source)
+        own = topics_on_target(self._flow, self.connector)
+        ensure_topics(self.admins.target, [topic for topic in own if topic.name == claims])
+
+    def opened(self, kind: type[FlowAdmins] = FlowAdmins) -> FlowAdmins:
+        return kind(self._flow.flow, self.connector)
 
     @property
     def connector(self) -> ConfiguredSource:
@@ -84,9 +97,13 @@ class SyncedFlow:
     def settings(self) -> MirrorSourceSettings:
         return self.connector.settings
 
-    def acls(self) -> AclSync:
+    def acls(self, admins: FlowAdmins | None = None) -> AclSync:
         log = flow_log("contract.acls", self._flow.flow, self.connector.name)
-        return AclSync(self.settings, self.admins, log)
+        return AclSync(self.settings, admins or self.admins, log)
+
+    def claims(self) -> Mapping[AclBinding, Claim]:
+        topic = StateTopic.ACLS.of(self.settings.flow.source)
+        return read_claims(self.connector.target_admin, topic, self.connector.name)
 
     def await_source(self, expected: set[AclBinding]) -> None:
         """Wait for the ACLs: a broker answers from the part of the metadata log that it has applied."""
@@ -125,7 +142,7 @@ def clusters(
     yield source, frail_cluster
     for cluster in (source, frail_cluster):
         with closing(Admin(connection(cluster, alias="here"))) as admin:
-            remove_acls(cluster.bootstrap_servers, of_test(admin))
+            assert set(admin.delete_acls(list(of_test(admin))).values()) <= {None}
             await_acls(admin, set())
 
 
@@ -149,9 +166,75 @@ def test_default_acls_are_those_of_mm2_and_are_sent_once(
         sync.run()
         pair.await_target({replace(one, resource_name="us.acls.orders") for one in (READ, denied)})
         assert sync.plan() == AclPlan()
-        remove_acls(clusters[0].bootstrap_servers, granted)
+        pair.admins.source.delete_acls(list(granted))
         pair.await_source(set())
-        assert sync.plan() == AclPlan(), "ACLs are not deleted with their source"
+        assert sync.plan() == AclPlan(), "ACLs are deleted only if configured"
+
+
+def test_created_acls_of_all_patterns_are_deleted_with_their_source(
+    clusters: tuple[LocalCluster, LocalCluster],
+) -> None:
+    foreign = replace(READ, resource_name="us.acls.orders", principal="User:acls-bob")
+    same_as_foreign = replace(foreign, resource_name="acls.orders")
+    with paired(clusters, sync_acls="all", sync_acls_delete="true") as pair:
+        granted = {SEEN, ALL, WRITE, PREFIXED, EVERYTHING, GROUP, WRITER, same_as_foreign}
+        pair.admins.target.create_acls([foreign])
+        pair.await_target({foreign})
+        pair.admins.source.create_acls(list(granted))
+        pair.await_source(granted)
+        sync = pair.acls()
+        sync.run()
+        made = {
+            replace(SEEN, resource_name="us.acls.orders"),
+            replace(READ, resource_name="us.acls.orders"),
+            replace(PREFIXED, resource_name="us.acls."),
+            replace(EVERYTHING, pattern_type=PatternType.PREFIXED, resource_name="us."),
+            GROUP,
+            WRITER,
+        }
+        pair.await_target({foreign, *made})
+        assert pair.claims() == dict.fromkeys(made, Claim.MADE)
+        assert sync.plan() == AclPlan()
+        pair.admins.source.delete_acls([ALL, GROUP, same_as_foreign])
+        pair.await_source(granted - {ALL, GROUP, same_as_foreign})
+        pair.acls().run()
+        left = made - {replace(READ, resource_name="us.acls.orders"), GROUP}
+        pair.await_target({foreign, *left})
+        assert pair.claims() == dict.fromkeys(left, Claim.MADE)
+
+
+class AdminThatFailsAfterCreate(ForwardingAdmin):
+    """Creates the ACLs, then fails as a process does that is killed right after the request."""
+
+    def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
+        super().create_acls(bindings)
+        raise DisconnectedError("killed")
+
+
+class FailingAdmins(FlowAdmins):
+    @property
+    def writes(self) -> AdminWrites:
+        return AdminThatFailsAfterCreate({}, self.target, "eu")
+
+
+def test_acl_of_a_crashed_sync_is_deleted_with_its_source(
+    clusters: tuple[LocalCluster, LocalCluster],
+) -> None:
+    copy = replace(READ, resource_name="us.acls.orders")
+    with paired(clusters, sync_acls_delete="true") as pair:
+        pair.admins.source.create_acls([READ])
+        pair.await_source({READ})
+        with closing(pair.opened(FailingAdmins)) as failing, pytest.raises(DisconnectedError):
+            pair.acls(failing).run()
+        pair.await_target({copy})
+        assert pair.claims() == {copy: Claim.INTENDED}
+        pair.acls().run()
+        assert pair.claims() == {copy: Claim.MADE}
+        pair.admins.source.delete_acls([READ])
+        pair.await_source(set())
+        pair.acls().run()
+        pair.await_target(set())
+        assert pair.claims() == {}
 
 
 def test_missing_authorizer_is_logged_once(
@@ -196,7 +279,7 @@ def test_missing_acl_to_describe_acls_is_reported_with_its_command(
             assert set(admin.create_acls(rights).values()) == {None}
             await_value(lambda: is_refused(pair.acls().run), WAIT_S, lambda: "it's allowed")
         finally:
-            remove_acls(clusters[0].bootstrap_servers, rights)
+            assert set(admin.delete_acls(rights).values()) == {None}
         await_value(lambda: not set(rights) & set(allowed(admin)), WAIT_S, lambda: "still there")
     assert said[0].startswith("describe ACLs on us: CLUSTER_AUTHORIZATION_FAILED")
     assert said[0].endswith(
@@ -227,3 +310,5 @@ def test_each_refused_acl_has_the_brokers_error_message(
             assert str(error).startswith(f"create ACL {refused} on here: INVALID_REQUEST (")
             assert why in str(error)
         await_acls(admin, {READ})
+        assert admin.delete_acls([READ, GROUP]) == {READ: None, GROUP: None}
+        await_acls(admin, set())

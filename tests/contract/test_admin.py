@@ -117,7 +117,7 @@ def test_kafkas_internal_topics_are_not_listed(admin: Admin, target_cluster: Loc
 
 def test_empty_request_is_not_sent(admin: Admin) -> None:
     assert (admin.create_topics([]), admin.grow_topics({}), admin.alter_configs({})) == ({}, {}, {})
-    assert (admin.topic_configs([]), admin.create_acls([])) == ({}, {})
+    assert (admin.topic_configs([]), admin.create_acls([]), admin.delete_acls([])) == ({}, {}, {})
 
 
 def test_cluster_without_authorizer_is_reported(admin: Admin) -> None:

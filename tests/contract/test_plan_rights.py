@@ -16,7 +16,6 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import CLUSTER_NAME
 from sparkmirror.kafka.admin.admin import Admin
 from tests.contract.copying import Bench, ProgressReports, running
-from tests.support.acls import remove_acls
 from tests.support.broker_data import create_topic
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
@@ -61,7 +60,7 @@ def granted(cluster: LocalCluster, bindings: Sequence[AclBinding]) -> Iterator[N
             await_value(lambda: there() == set(bindings), WAIT_S, lambda: f"only {there()}")
             yield
         finally:
-            remove_acls(cluster.bootstrap_servers, bindings)
+            admin.delete_acls(bindings)
             await_value(lambda: not there(), WAIT_S, lambda: f"still {there()}")
 
 

@@ -12,13 +12,10 @@ from confluent_kafka.admin import (
     AclBindingFilter,
     AclOperation,
     AclPermissionType,
-    AdminClient,
     ResourcePatternType,
     ResourceType,
 )
 
-from sparkmirror.domain.acls import AclBinding as Binding
-from sparkmirror.domain.acls import ResourceType as Resource
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import admin
 from tests.support.recorded_setup import Acl
@@ -64,28 +61,6 @@ def delete_acl(cluster: AnyCluster, acl: Acl) -> None:
     client = admin(cluster)
     (future,) = client.delete_acls([AclBindingFilter(*_parts(acl))]).values()
     assert len(future.result(_TIMEOUT_S)) == 1
-
-
-def acl_fields(acl: Binding) -> Acl:
-    """The same, in librdkafka's words."""
-    is_cluster = acl.resource_type is Resource.CLUSTER
-    return (
-        "BROKER" if is_cluster else acl.resource_type.name,
-        acl.pattern_type.name,
-        acl.resource_name,
-        acl.principal,
-        acl.host,
-        acl.operation.name,
-        acl.permission.name,
-    )
-
-
-def remove_acls(servers: str, bindings: Iterable[Binding]) -> None:
-    """Removes exactly these; one that is not there is no error. Does not wait until they are gone."""
-    client = AdminClient({"bootstrap.servers": servers})
-    filters = [AclBindingFilter(*_parts(acl_fields(each))) for each in bindings]
-    for future in client.delete_acls(filters).values() if filters else ():
-        future.result(_TIMEOUT_S)
 
 
 @contextmanager

@@ -10,7 +10,6 @@ from typing import Final
 from sparkmirror.domain.acls import AclBinding, AclOperation, PatternType
 from sparkmirror.domain.rights import Right, grant_command
 from sparkmirror.kafka.admin.admin import Admin
-from tests.support.acls import remove_acls
 from tests.support.connections import connection
 from tests.support.rights_page import Side, binding
 from tests.support.secured_broker import USER, SecuredBroker, secured_broker
@@ -39,7 +38,8 @@ def allow(sides: Sides, rights: Iterable[Needed]) -> None:
 
 def take_back(sides: Sides, rights: Iterable[Needed]) -> None:
     for side, bindings in _by_side(rights):
-        remove_acls(sides[side].cluster.bootstrap_servers, bindings)
+        with closing(Admin(connection(sides[side].cluster))) as admin:
+            assert set(admin.delete_acls(bindings).values()) <= {None}
 
 
 def _by_side(rights: Iterable[Needed]) -> Iterator[tuple[Side, list[AclBinding]]]:

@@ -19,7 +19,6 @@ from sparkmirror.clusters.ports import HOST
 from sparkmirror.domain.acls import AclBinding, AclOperation
 from sparkmirror.domain.rights import Right, grant_command
 from sparkmirror.kafka.admin.admin import Admin
-from tests.support.acls import remove_acls
 from tests.support.broker_data import append, configure, create_topic, delete_topic, grow, numbered, topics
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION, running_mirror
@@ -73,7 +72,7 @@ def allowed(broker: SecuredBroker, bindings: Sequence[AclBinding]) -> Iterator[N
             assert set(admin.create_acls(bindings).values()) == {None}
             yield
         finally:
-            remove_acls(broker.cluster.bootstrap_servers, bindings)
+            admin.delete_acls(bindings)
 
 
 def settings(case: str, sides: Sides) -> dict[str, str]:

@@ -36,6 +36,7 @@ IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 MODES: Final[Mapping[Mode, Mapping[str, str]]] = {
     Mode.LAG: {"lag.group.id": "mirror-lag"},
     Mode.TRANSACTIONS: {},
+    Mode.SYNCED_ACLS: {"sync.acls.delete": "true"},
     Mode.PRESERVED: {"offsets.preserve": "true"},
     Mode.OTHER_NAMES: {"replication.policy.class": IDENTITY},
     Mode.BAD_BATCHES: {"on.bad.batch": "skip", "sync.topic.configs.enabled": "false"},

@@ -205,6 +205,22 @@ OWN_SOURCE: Final = Definition(
             "How fast each topic may be copied: REGEX=BYTES items, of which the first that matches counts. "
             "Takes effect while the mirror runs.",
         ),
+        Option(
+            "sync.acls",
+            Type.STRING,
+            "topic",
+            "Which ACLs follow the source: those of literal topic patterns, as in MM2, or also those of "
+            "prefixes, of all topics (*), of groups and of transactional ids; never the right to write "
+            "to topics. sync.topic.acls.* say whether and how often.",
+            validator=OneOf(("topic", "all")),
+        ),
+        Option(
+            "sync.acls.delete",
+            Type.BOOLEAN,
+            default=False,
+            doc="Whether ACLs that the mirror created are removed when their source is gone. They are "
+            "recorded in mm2-acls.<source>.internal on the target; nothing else is removed.",
+        ),
     )
 )
 """Our options of a MirrorSourceConnector."""

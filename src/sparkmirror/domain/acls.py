@@ -1,7 +1,7 @@
 """Represents ACL bindings, with the numbers of Kafka's protocol."""
 
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 
 
 class ResourceType(IntEnum):
@@ -68,3 +68,18 @@ class AclBinding:
         pattern = "" if self.pattern_type is PatternType.LITERAL else f"{self.pattern_type.name} "
         resource = f"{self.resource_type.name} {pattern}{self.resource_name}"
         return f"{self.permission.name} {self.operation.name} on {resource} to {who}"
+
+
+class SyncAcls(Enum):
+    """`sync.acls`: TOPIC are MM2's literal topic patterns, ALL also prefixed ones, groups and ids."""
+
+    TOPIC = "topic"
+    ALL = "all"
+
+
+class Claim(Enum):
+    """The stored state of an ACL on the target that the mirror made, or was about to make."""
+
+    INTENDED = "intended"
+    """The ACL was missing; whether it was created then is unknown."""
+    MADE = "made"

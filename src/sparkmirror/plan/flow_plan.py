@@ -149,6 +149,8 @@ def config_changes(target: Alias, plan: ConfigPlan) -> Iterator[Change]:
 def acl_changes(target: Alias, plan: AclPlan) -> Iterator[Change]:
     for binding in plan.creates:
         yield _acl(Action.CREATE, target, binding)
+    for binding in plan.deletes:
+        yield _acl(Action.DELETE, target, binding)
 
 
 def _creation(kind: str, cluster: Alias, topic: TopicCreation, more: Mapping[str, Any]) -> Change:

@@ -315,7 +315,10 @@ def _acls(survey: FlowSurvey) -> Iterator[Finding]:
 
 def _warnings(survey: FlowSurvey, reported: Collection[str]) -> Iterator[Finding]:
     """The warnings of the parts that are not reported yet."""
-    parts: Sequence[tuple[str, Sequence[str]]] = ((TOPIC, [*map(str, survey.untold.values())]),)
+    parts: Sequence[tuple[str, Sequence[str]]] = (
+        (TOPIC, [*map(str, survey.untold.values())]),
+        (ACLS, survey.acls.warnings),
+    )
     for kind, warnings in parts:
         for warning in warnings:
             if warning not in reported:

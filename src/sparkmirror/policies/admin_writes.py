@@ -40,6 +40,10 @@ class AdminWrites(Protocol):
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults: ...
 
+    def delete_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
+        """Exactly these; one that is not there is a success."""
+        ...
+
 
 class ForwardingAdmin:
     """Forwards the writes for one cluster. Subclasses override the writes of their control plane.
@@ -72,6 +76,9 @@ class ForwardingAdmin:
 
     def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
         return self.delegate.create_acls(bindings)
+
+    def delete_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
+        return self.delegate.delete_acls(bindings)
 
 
 _: type[AdminWrites] = ForwardingAdmin  # whatever there is to write is forwarded

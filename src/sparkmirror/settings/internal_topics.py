@@ -36,6 +36,8 @@ def topics_on_target(on: FlowWorker, connector: ConfiguredSource) -> Sequence[To
     tolerates = copying.transforms is not None and copying.transforms.tolerates
     if tolerates or copying.reactions.on_bad_batch is OnBadBatch.SKIP:
         topics.append(TopicCreation(StateTopic.DEAD_LETTERS.of(source), 1, replicas, COMPACTED))
+    if connector.settings.sync_acls_delete:
+        topics.append(TopicCreation(StateTopic.ACLS.of(source), 1, replicas, COMPACTED))
     if not connector.settings.names_show_origin:
         topics.append(TopicCreation(PRODUCER_IDS_TOPIC, 1, replicas, COMPACTED))
     return topics
@@ -93,6 +95,7 @@ def own_topics_on_target(flow: FlowWorker, source: ConfiguredSource) -> Sequence
         StateTopic.ATTEMPTS.of(alias): "each partition records a new attempt",
         StateTopic.EVENTS.of(alias): "the list of events begins again",
         StateTopic.DEAD_LETTERS.of(alias): "records that were skipped before are named in the log only",
+        StateTopic.ACLS.of(alias): "ACLs that were synced before are no longer deleted with their source's",
         PRODUCER_IDS_TOPIC: "producer ids are recorded again",
     }
     return [

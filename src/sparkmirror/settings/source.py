@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Final
 
 from sparkmirror.batches.cycles import names_show_origin
+from sparkmirror.domain.acls import SyncAcls
 from sparkmirror.domain.assignment import PartitionAssignment
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.ids import Flow
@@ -65,6 +66,8 @@ class MirrorSourceSettings:
     """The group on the source that the positions are committed for; empty for none."""
     rate_limits: RateLimits = NO_LIMITS
     """The limits at the start; `RateLimitUpdates` may replace them while the mirror runs."""
+    sync_acls: Annotated[SyncAcls, FromOption("sync.acls")] = SyncAcls.TOPIC
+    sync_acls_delete: Annotated[bool, FromOption("sync.acls.delete")] = False
     preserved_topics: tuple[str, ...] | None = None
     """Regexes of the topics whose offsets are preserved; None for no topic."""
     state_topics: frozenset[str] = frozenset()

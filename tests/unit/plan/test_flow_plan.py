@@ -65,7 +65,7 @@ def test_every_part_becomes_changes() -> None:
             own_topic_changes([(EU, TopicCreation("mm2-offsets.us.internal", -1, 1, {}))]),
             topic_changes(EU, topics),
             config_changes(EU, configs),
-            acl_changes(EU, AclPlan((READ,))),
+            acl_changes(EU, AclPlan((READ,), (READ,))),
         ]
     )
     assert list(map(said, changes)) == [
@@ -79,6 +79,7 @@ def test_every_part_becomes_changes() -> None:
         ("alter", "partitions", "us.a", "1 -> 4 partitions"),
         ("alter", "configs", "us.b", "retention.ms=5, segment.ms reset"),
         ("create", "ACL", "us.orders", "ALLOW READ on TOPIC us.orders to User:ann"),
+        ("delete", "ACL", "us.orders", "ALLOW READ on TOPIC us.orders to User:ann"),
     ]
     assert changes[3].details == {"configs": {"retention.ms": "5", "segment.ms": None}}
 

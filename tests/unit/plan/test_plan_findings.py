@@ -394,8 +394,9 @@ def test_one_cluster_may_have_two_aliases_and_heartbeats_may_meet() -> None:
 def test_what_becomes_of_copies_whose_source_is_gone(survey: FlowSurvey) -> None:
     gone = TopicNote("source.gone", "gone", "why it stays")
     more = TopicNote("source.orders", "orders", "it has more partitions")
-    plan = replace(survey.topics, notes=(gone, more))
+    plan = replace(survey.topics, notes=(gone, more), held="most are missing")
     assert [summary(finding) for finding in findings(replace(survey, topics=plan))] == [
+        ("no deletes", Severity.WARNS, "deletes"),
         ("topic", Severity.NOTE, "source.gone"),
         ("topic", Severity.NOTE, "source.orders"),
     ]

@@ -18,10 +18,9 @@ from sparkmirror.domain.acls import (
 from sparkmirror.domain.topics import AlterConfigOpType, ConfigEntry, ConfigSource
 from sparkmirror.settings.parsing import mirror_source_settings
 from sparkmirror.settings.source import MirrorSourceSettings
-from sparkmirror.setup.acl_plan import AclPlan, plan_acls
+from sparkmirror.setup.acl_plan import AclPlan, SourceAcls, plan_acls
 from sparkmirror.setup.config_plan import ConfigPlan, MirroredConfigs, plan_configs
 from sparkmirror.setup.topic_plan import SourceTopic, plan_topics, replicated_topics
-from tests.support.acls import acl_fields
 from tests.support.recorded_setup import DEPARTURES, FLOWS, GOLDEN, SET, TARGET, Acl, Setup, Topic, recorded
 
 SOURCE: Final = recorded("source")
@@ -92,7 +91,7 @@ def altered(topics: Mapping[str, Topic], plan: ConfigPlan) -> Mapping[str, Topic
 
 
 def acls_of(settings: MirrorSourceSettings) -> frozenset[Acl]:
-    source = tuple(map(binding, SOURCE.acls))
+    source = SourceAcls(tuple(map(binding, SOURCE.acls)), SOURCE.topics)
     creates = plan_acls(settings, source, ()).creates
     assert plan_acls(settings, source, creates) == AclPlan()
     return frozenset(map(acl_fields, creates))
@@ -109,6 +108,18 @@ def binding(acl: Acl) -> AclBinding:
         host,
         AclOperation[operation],
         AclPermission[permission],
+    )
+
+
+def acl_fields(acl: AclBinding) -> Acl:
+    return (
+        acl.resource_type.name,
+        acl.pattern_type.name,
+        acl.resource_name,
+        acl.principal,
+        acl.host,
+        acl.operation.name,
+        acl.permission.name,
     )
 
 

@@ -17,6 +17,7 @@ SETTINGS = {
     "A->B.topics": "orders",
 }
 MORE = {
+    Mode.SYNCED_ACLS: {"sync.acls.delete": "true"},
     Mode.BAD_BATCHES: {"on.bad.batch": "skip"},
 }
 

@@ -1,12 +1,14 @@
-"""Describes and creates ACLs of one cluster. Each binding has a result of its own."""
+"""Describes, creates and deletes ACLs of one cluster. Each binding has a result of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, TypeVar
 
 from kafka.protocol.admin import (
     CreateAclsRequest,
     CreateAclsResponse,
+    DeleteAclsRequest,
+    DeleteAclsResponse,
     DescribeAclsRequest,
     DescribeAclsResponse,
 )
@@ -52,12 +54,24 @@ class Acls:
 
     def create(self, bindings: Sequence[AclBinding]) -> AclResults:
         """Create bindings. One that exists stays as it is, and counts as a success."""
+        return self._changed("create", bindings, self._create)
+
+    def delete(self, bindings: Sequence[AclBinding]) -> AclResults:
+        """Exactly these; what is not there is a success."""
+        return self._changed("delete", bindings, self._delete)
+
+    def _changed(
+        self,
+        verb: str,
+        bindings: Sequence[AclBinding],
+        change: Callable[[Sequence[AclBinding]], Sequence[Any]],
+    ) -> AclResults:
         results: dict[AclBinding, KafkaError | None] = {}
         for some in _portions(bindings):
-            for binding, response in zip(some, self._create(some), strict=True):
+            for binding, response in zip(some, change(some), strict=True):
                 failed = response.error_code != NONE
                 results[binding] = (
-                    self._error(f"create ACL {binding}", response, Need.ALTER_ACLS) if failed else None
+                    self._error(f"{verb} ACL {binding}", response, Need.ALTER_ACLS) if failed else None
                 )
         return results
 
@@ -78,8 +92,30 @@ class Acls:
         results: Sequence[Any] = self._cluster.request("create ACLs", request, CreateAclsResponse).results
         return results
 
+    def _delete(self, bindings: Sequence[AclBinding]) -> Sequence[Any]:
+        filters = [
+            DeleteAclsRequest.DeleteAclsFilter(
+                resource_type_filter=binding.resource_type,
+                resource_name_filter=binding.resource_name,
+                pattern_type_filter=binding.pattern_type,
+                principal_filter=binding.principal,
+                host_filter=binding.host,
+                operation=binding.operation,
+                permission_type=binding.permission,
+            )
+            for binding in bindings
+        ]
+        request = DeleteAclsRequest(filters=filters)
+        response = self._cluster.request("delete ACLs", request, DeleteAclsResponse)
+        return [_worst(result) for result in response.filter_results]
+
     def _error(self, action: str, response: Any, need: Need) -> KafkaError:
         return self._cluster.error(response.error_code, action, need.of(), message=response.error_message)
+
+
+def _worst(result: Any) -> Any:
+    """A filter that matches one binding at most may be refused, or its binding."""
+    return next((match for match in result.matching_acls if match.error_code != NONE), result)
 
 
 def _portions(bindings: Sequence[AclBinding]) -> Iterator[Sequence[AclBinding]]:

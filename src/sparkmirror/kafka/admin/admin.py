@@ -260,6 +260,9 @@ class Admin:
     def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
         return self._acls.create(bindings)
 
+    def delete_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
+        return self._acls.delete(bindings)
+
     def _result(self, action: str, topic: str, result: Any, need: Need) -> KafkaError | None:
         if not result.error_code:
             return None

@@ -41,7 +41,7 @@ _STYLES = {"+": "green", "~": "yellow", "-": "red", "✗": "bold red", "!": "yel
 
 _EXAMPLES = f"""\
 Reads both clusters of every flow and prints, like a tool for database migrations, what a mirror would do with
-this configuration: topics to create (+), configs to alter (~), partitions and tasks, what
+this configuration: topics to create (+), configs to alter (~), what to delete (-), partitions and tasks, what
 there is to copy, which topics are left out and why, and what blocks the mirror. Changes and creates nothing
 on any cluster, not even the mirror's own topics; brokers validate what would be created. A mirror may be
 running: then the plan shows what is left for it to do.
