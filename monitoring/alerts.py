@@ -130,9 +130,9 @@ ALERTS: Final = (
         "10m",
         "info",
         f"{_FLOW}: {{{{ $value }}}} topics were deleted on the source and are still on the target",
-        "Topics were deleted on the source; the mirror deletes no copies.",
+        "Topics were deleted on the source; the mirror deletes no copies unless `sync.topic.deletes=true`.",
         "`sparkmirror plan FILE` names them.",
-        "Delete them on the target when nobody reads them: `kafka-topics.sh --delete`.",
+        "Delete them on the target when nobody reads them, or set `sync.topic.deletes`.",
     ),
     Alert(
         "MirrorDiffers",

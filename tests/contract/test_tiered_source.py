@@ -92,8 +92,10 @@ def test_all_topics_are_created_and_plan_says_without_what(
     connector = configured_flow(given).source
     assert connector is not None
     log = flow_log(LOGGER, given.flow, connector.name)
-    with closing(FlowAdmins(given.flow, connector)) as admins:
-        sync = TopicSync(connector.settings, admins, log)
+    with (
+        closing(FlowAdmins(given.flow, connector)) as admins,
+        closing(TopicSync(connector.settings, admins, log)) as sync,
+    ):
         sync.apply(sync.plan().plan)
         admins.target.await_partitions({f"deep.{name}": 1 for name in (*TIERED, *PLAIN)}, 20.0)
         sync.apply(sync.plan().plan)

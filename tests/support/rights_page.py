@@ -33,6 +33,7 @@ class Mode(Enum):
     TRANSACTIONS = "`exactly.once.source.support=enabled`"
     WORKER = "a Connect worker"
     SYNCED_ACLS = "`sync.acls.delete=true`"
+    DELETES = "`sync.topic.deletes=true`"
     PRESERVED = "`offsets.preserve=true`"
     BAD_BATCHES = "`on.bad.batch=skip`"
     OTHER_NAMES = "`IdentityReplicationPolicy`, and policies like it"
@@ -169,6 +170,7 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.WORKER, Mode.WORKER, worker, [Need.READ_GROUP], "its `group.id`")
     yield of(Who.WORKER, Mode.WORKER, Resource(ResourceType.TOPIC, "connect-*"), _CHECKED, "its three topics")
     yield of(Who.SOURCE, Mode.SYNCED_ACLS, own("acls"), _STATE, "ACLs that it made")
+    yield of(Who.SOURCE, Mode.DELETES, remote, [Need.DELETE_TOPIC], "each mirrored topic")
     yield of(Who.SOURCE, Mode.PRESERVED, remote, [Need.DELETE_RECORDS], "each topic that it selects")
     yield of(Who.SOURCE, Mode.PRESERVED, own("migrations"), [Need.READ_TOPIC], "which topics are promoted")
     yield of(Who.SOURCE, Mode.PRESERVED, cluster, [Need.WRITE_MARKERS], "optional: fills long gaps faster")

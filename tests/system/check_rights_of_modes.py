@@ -20,6 +20,7 @@ from tests.support.broker_data import (
     append,
     create_topic,
     delete_records,
+    delete_topic,
     keyed,
     numbered,
     topics,
@@ -40,6 +41,7 @@ MODES: Final[Mapping[Mode, Mapping[str, str]]] = {
     Mode.PRESERVED: {"offsets.preserve": "true"},
     Mode.OTHER_NAMES: {"replication.policy.class": IDENTITY},
     Mode.BAD_BATCHES: {"on.bad.batch": "skip", "sync.topic.configs.enabled": "false"},
+    Mode.DELETES: {"sync.topic.deletes": "true", "sync.topic.deletes.grace.seconds": "60"},
 }
 OFTEN: Final = ("refresh.topics", "sync.topic.configs", "sync.topic.acls")
 NOT_NEEDED: Final = Need.WRITE_MARKERS.of()
@@ -68,6 +70,18 @@ class Case:
     def copy(self) -> str:
         return self.topic if self.mode is Mode.OTHER_NAMES else f"{self.near}.{self.topic}"
 
+    @property
+    def kept(self) -> str:
+        """A second topic, where one is deleted: not all may go at once."""
+        return f"kept{self.number}" if self.mode is Mode.DELETES else ""
+
+    @property
+    def rights_of_kept(self) -> Iterator[Needed]:
+        for grant in grants(self.near, self.far, self.kept) if self.kept else ():
+            if grant.mode is Mode.DEFAULT and grant.resource.name.endswith(self.kept):
+                for right in grant.rights:
+                    yield grant.side, right
+
     def rights(self, *modes: Mode) -> Iterator[Needed]:
         for grant in grants(self.near, self.far, self.topic, f"billing{self.number}"):
             if grant.mode in modes:
@@ -83,7 +97,7 @@ class Case:
         flow = f"{self.near}->{self.far}"
         written = {
             "enabled": "true",
-            "topics": self.topic,
+            "topics": ",".join(filter(None, (self.topic, self.kept))),
             "groups": f"billing{self.number}",
         }
         written |= {f"{name}.interval.seconds": "1" for name in OFTEN}
@@ -112,6 +126,9 @@ def prepare(case: Case, sides: Sides) -> None:
     create_topic(source.bootstrap_servers, case.topic)
     # With a producer's id, which is looked up where names don't show where a topic came from.
     append(source, case.topic, numbered(2 * RECORDS), settings={"enable.idempotence": "true"})
+    if case.kept:
+        create_topic(source.bootstrap_servers, case.kept)
+        append(source, case.kept, numbered(RECORDS))
     if case.mode is Mode.PRESERVED:  # a beginning to fill
         delete_records(source, case.topic, RECORDS)
     if case.mode is Mode.OTHER_NAMES:
@@ -123,6 +140,8 @@ def prepare(case: Case, sides: Sides) -> None:
 
 def has_worked(case: Case, sides: Sides) -> bool:
     source, target = sides[Side.SOURCE].cluster, sides[Side.TARGET].cluster
+    if case.mode is Mode.DELETES and case.topic not in topics(source):
+        return case.copy not in topics(target)
     small = [record for record in keyed(source, case.topic) if len(record[1] or b"") < 1000]
     return case.copy in topics(target) and keyed(target, case.copy) == small
 
@@ -134,12 +153,16 @@ def test_a_mode_asks_for_each_of_its_rights_and_works_with_them(
     case = Case(mode, list(MODES).index(mode) + 1)
     prepare(case, sides)
     wanted = [each for each in case.rights(mode) if each[1] != NOT_NEEDED]
-    allow(sides, set(case.rights(Mode.DEFAULT)) - set(wanted))
+    allow(sides, {*case.rights(Mode.DEFAULT), *case.rights_of_kept} - set(wanted))
+    source = sides[Side.SOURCE].cluster
 
     def left() -> list[str]:
         grant_asked(wanted, asked_lines(mirror.log_text()), sides)
         start_again(mirror)
         has_copied = has_worked(case, sides)
+        if mode is Mode.DELETES and has_copied and case.topic in topics(source):
+            delete_topic(source, case.topic)
+            return ["its work"]
         return [*(str(right) for _, right in wanted), *([] if has_copied else ["its work"])]
 
     properties = properties_of(case, sides)

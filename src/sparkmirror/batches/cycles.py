@@ -25,12 +25,12 @@ _OTHERS_MAX: Final = 100_000
 _SAMPLE: Final = "topic"
 
 
-def names_show_origin(policy: ReplicationPolicy, source: str) -> bool:
+def names_show_origin(policy: ReplicationPolicy, source: str, topic: str = _SAMPLE) -> bool:
     """Whether the name of a copy shows its origin, so that `is_cycle` detects cycles."""
     if isinstance(policy, RoutedPolicy):
         return False
-    remote = policy.format_remote_topic(source, _SAMPLE)
-    return remote != _SAMPLE and policy.topic_source(remote) == source
+    remote = policy.format_remote_topic(source, topic)
+    return remote != topic and policy.topic_source(remote) == source
 
 
 class UnknownWriterError(Exception):

@@ -206,6 +206,22 @@ OWN_SOURCE: Final = Definition(
             "Takes effect while the mirror runs.",
         ),
         Option(
+            "sync.topic.deletes",
+            Type.STRING,
+            "false",
+            "Whether topics that were deleted at the source are deleted on the target after the grace "
+            "period, if this mirror wrote them; dry-run only logs them. Never under policies that keep "
+            "names, such as IdentityReplicationPolicy, since applications may write to the same topics.",
+            validator=OneOf(("false", "true", "dry-run")),
+        ),
+        Option(
+            "sync.topic.deletes.grace.seconds",
+            Type.LONG,
+            86400,
+            "For how long a topic must have been missing at the source before it's deleted on the target.",
+            validator=AtLeast(60),
+        ),
+        Option(
             "sync.acls",
             Type.STRING,
             "topic",

@@ -40,6 +40,7 @@ from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
 from sparkmirror.setup.recreated_copies import RecreatedCopies
+from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
 from sparkmirror.setup.topic_sync import Topics, TopicSync
@@ -153,8 +154,11 @@ class SourceConnector:
         return self.jobs(self._admins)
 
     def _new_topic_sync(self, admins: FlowAdmins) -> TopicSync:
+        deletes = TopicDeleteSync(
+            self._on, replace(self._connector, settings=self._settings), admins, self._log
+        )
         begun = partial(topics_with_positions, *self._on.positions_of(self._connector.name))
-        return TopicSync(self._settings, admins, self._log, begun)
+        return TopicSync(self._settings, admins, self._log, deletes, begun)
 
     def jobs(self, admins: FlowAdmins) -> list[Job]:
         """The jobs of `thread` under these settings."""
@@ -185,6 +189,8 @@ class SourceConnector:
         self._shared.note(self._connector, ())
         self._copy_jobs.stop(in_order=self.thread.may_run)
         self._reassignment.close()
+        if self._topic_sync is not None:
+            self._topic_sync.close()
         if self._admins is not None:
             self._admins.close()
 
@@ -266,6 +272,8 @@ class SourceConnector:
         if not self._tell_promoted():
             return
         assert self._admins is not None
+        assert self._topic_sync is not None
+        self._topic_sync.close()
         self._topic_sync = self._new_topic_sync(self._admins)
         self._topics = None
         self.thread.hasten(_REFRESH, 0.0)

@@ -102,6 +102,8 @@ def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:
             yield there, need.of(remote)
     for grown in survey.topics.grows:
         yield there, Need.GROW_TOPIC.of(grown.name)
+    for gone in survey.topics.deletes:
+        yield there, Need.DELETE_TOPIC.of(gone.name)
     for own in survey.own:
         for need in _of_own(survey, own):
             yield own.cluster, need.of(own.creation.name)

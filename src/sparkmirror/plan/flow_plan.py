@@ -8,6 +8,7 @@ Pure.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -134,6 +135,11 @@ def topic_changes(target: Alias, plan: TopicPlan) -> Iterator[Change]:
         text = f"{grown.existing} -> {_counted(grown.partitions, 'partition')}"
         details = {"source": grown.source, "before": grown.existing, "partitions": grown.partitions}
         yield Change(Action.ALTER, "partitions", target, grown.name, text, details)
+    for gone in plan.deletes:
+        when = datetime.fromtimestamp(gone.due, UTC).isoformat(" ", "seconds")
+        text = f"after {when}: {gone.source} is gone from the source"
+        details = {"source": gone.source, "due": gone.due}
+        yield Change(Action.DELETE, "topic", target, gone.name, text, details)
 
 
 def config_changes(target: Alias, plan: ConfigPlan) -> Iterator[Change]:

@@ -49,6 +49,7 @@ from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.new_partitions import NewPartitions
 from sparkmirror.setup.promoted_topics import PromotedTopics
+from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.cluster_ids import ClusterIds
@@ -226,8 +227,10 @@ class _Planning:
             selected = Selection(self._settings, self._begun).select(source)
             return Topics(source, admins.target.partition_counts(), TopicPlan(), selected)
 
-        sync = TopicSync(self._settings, admins, self._log, self._begun)
-        found = self._part("topics", sync.plan, None)
+        connector = replace(self._connector, settings=self._settings)
+        deletes = TopicDeleteSync(self._on, connector, admins, self._log)
+        with closing(TopicSync(self._settings, admins, self._log, deletes, self._begun)) as sync:
+            found = self._part("topics", sync.plan, None)
         return listed() if found is None else found
 
     def _configs(self) -> tuple[ConfigPlan, Mapping[str, tuple[int, int]]]:

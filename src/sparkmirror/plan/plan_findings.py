@@ -53,6 +53,7 @@ NEWER_POSITION: Final = "newer position"
 LEFT_OUT: Final = "left out"
 NO_POSITION: Final = "no position"
 TOPIC: Final = "topic"
+NO_DELETES: Final = "no deletes"
 ACLS: Final = "ACLs"
 NEVER_AGAIN: Final = "never again"
 TRANSFORMS: Final = "transforms"
@@ -188,6 +189,8 @@ def _notes(survey: FlowSurvey) -> Iterator[Finding]:
     """Remarks that need no action."""
     for note in survey.topics.notes:
         yield Finding(TOPIC, Severity.NOTE, note.name, note.text)
+    if survey.topics.held is not None:
+        yield Finding(NO_DELETES, Severity.WARNS, "deletes", f"no topic is deleted: {survey.topics.held}")
 
 
 def _missing_topics(survey: FlowSurvey) -> Iterator[Finding]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from enum import Enum
 from typing import Annotated, Final
 
 from sparkmirror.batches.cycles import names_show_origin
@@ -20,6 +21,14 @@ from sparkmirror.policies.replication import ReplicationPolicy, RoutedPolicy
 from sparkmirror.transforms.chain import Chain
 
 PRESERVED_TOPICS: Final = "offsets.preserve.topics"
+
+
+class TopicDeletes(Enum):
+    """`sync.topic.deletes`."""
+
+    NO = "false"
+    YES = "true"
+    DRY_RUN = "dry-run"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +75,8 @@ class MirrorSourceSettings:
     """The group on the source that the positions are committed for; empty for none."""
     rate_limits: RateLimits = NO_LIMITS
     """The limits at the start; `RateLimitUpdates` may replace them while the mirror runs."""
+    topic_deletes: Annotated[TopicDeletes, FromOption("sync.topic.deletes")] = TopicDeletes.NO
+    topic_deletes_grace_s: Annotated[float, FromOption("sync.topic.deletes.grace.seconds")] = 86400.0
     sync_acls: Annotated[SyncAcls, FromOption("sync.acls")] = SyncAcls.TOPIC
     sync_acls_delete: Annotated[bool, FromOption("sync.acls.delete")] = False
     preserved_topics: tuple[str, ...] | None = None

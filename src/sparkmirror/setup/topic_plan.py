@@ -15,10 +15,12 @@ from sparkmirror.domain.topics import ConfigEntry, TopicCreation
 from sparkmirror.policies.config_filter import creation_configs
 from sparkmirror.settings.source import (
     MirrorSourceSettings,
+    TopicDeletes,
     preserves_offsets,
     transforms_of,
 )
 from sparkmirror.settings.topic_selection import Pairs, Selection, remote_topic, should_replicate
+from sparkmirror.setup.topic_deletes import DeleteTopic
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +78,10 @@ class TopicPlan:
     creates: tuple[NewTopic, ...] = ()
     grows: tuple[GrowTopic, ...] = ()
     notes: tuple[TopicNote, ...] = ()
+    deletes: tuple[DeleteTopic, ...] = ()
+    """Deletions, including those that are not due yet."""
+    held: str | None = None
+    """Why nothing is deleted at all, although topics are gone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +118,7 @@ def plan_topics(
 ) -> TopicPlan:
     """Plan what the target lacks. `target` maps its topics to their numbers of partitions.
 
-    Nothing is ever shrunk, nor deleted when its topic disappears at the source.
+    Nothing is ever shrunk, and `plan_deletes` decides about topics that disappear at the source.
     `pairs`, here and elsewhere, are those of a `Selection` that has seen the same source.
     """
     creates: list[NewTopic] = []
@@ -128,7 +134,8 @@ def plan_topics(
                 notes.append(TopicNote(remote, topic, _has_more(topic, partitions, existing)))
         else:
             creates.append(_new_topic(settings, topic, source[topic]))
-    notes += _left_behind(settings, source, target)
+    if settings.topic_deletes is TopicDeletes.NO:
+        notes += _left_behind(settings, source, target)
     return TopicPlan(tuple(creates), tuple(grows), notes=tuple(notes))
 
 

@@ -11,11 +11,13 @@ from sparkmirror.domain.quantities import counted
 from sparkmirror.domain.topics import NO_TOPICS, TopicListing
 from sparkmirror.domain.troubles import Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog, LogOnce
-from sparkmirror.settings.source import MirrorSourceSettings
+from sparkmirror.settings.source import MirrorSourceSettings, TopicDeletes
 from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Selected, Selection, own_copies_text
 from sparkmirror.setup.config_troubles import failed_configs
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.refused_configs import TopicCreations, created_without
+from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
+from sparkmirror.setup.topic_deletes import DeletePlan
 from sparkmirror.setup.topic_plan import (
     GrowTopic,
     NewTopic,
@@ -65,10 +67,11 @@ class Topics:
 class _Sight:
     source: TopicListing
     target: TopicListing
+    deletes: DeletePlan
 
     def is_same(self, other: "_Sight") -> bool:
-        """Equal listings are the same objects."""
-        return self.source is other.source and self.target is other.target
+        """Equal listings and plans are the same objects."""
+        return self.source is other.source and self.target is other.target and self.deletes is other.deletes
 
 
 class TopicSync:
@@ -79,12 +82,14 @@ class TopicSync:
         settings: MirrorSourceSettings,
         admins: FlowAdmins,
         log: FlowLog,
+        deletes: TopicDeleteSync | None = None,
         begun: Callable[[Collection[str]], Collection[str]] | None = None,
     ) -> None:
-        """`begun` is for `Selection`."""
+        """Make a sync; without `deletes`, `sync.topic.deletes` has no effect. `begun` is for `Selection`."""
         self._settings = settings
         self._admins = admins
         self._log = log
+        self._deletes = deletes if settings.topic_deletes is not TopicDeletes.NO else None
         self._selection = Selection(settings, begun)
         self._creations = TopicCreations(admins.writes.create_topics, admins.checks.create_topics)
         self._planned: tuple[_Sight, Topics] | None = None
@@ -94,6 +99,7 @@ class TopicSync:
         self._made_until = 0.0
         self._awaiting_since: float | None = None
         self._without = LogOnce(log)
+        self._held = LogOnce(log)
         self._own_copies = LogOnce(log)
         self._notes = LogOnce(log, logging.INFO, _LINES_MAX, "similar problems of %d more topics")
         self.is_without_configs = False
@@ -103,7 +109,9 @@ class TopicSync:
 
     def plan(self) -> Topics:
         """Read only; the same object as before while there is nothing new. Raises KafkaError."""
-        sight = _Sight(self._admins.source.listing(), self._admins.target.listing())
+        source, target = self._admins.source.listing(), self._admins.target.listing()
+        deletes = _NO_DELETES if self._deletes is None else self._deletes.plan(source, target)
+        sight = _Sight(source, target, deletes)
         if self._planned is not None and time.monotonic() < self._retry_at:
             seen, topics = self._planned
             if seen.is_same(sight):
@@ -121,11 +129,14 @@ class TopicSync:
             return {}
         created, without = self._creations.create([new.creation for new in plan.creates])
         grown = self._admins.writes.grow_topics({topic.name: topic.partitions for topic in plan.grows})
+        if self._deletes is not None:
+            self._deletes.apply()
         results = {**created, **grown}
         changes: list[NewTopic | GrowTopic] = [*plan.creates, *plan.grows]
         made = {change.name: change.partitions for change in changes if is_done(results[change.name])}
         self._tell_made("created", {topic: count for topic, count in made.items() if topic in created})
         self._tell_made("grew", {topic: count for topic, count in made.items() if topic in grown})
+        self._held.log(() if plan.held is None else (f"no topic is deleted on the target: {plan.held}",))
         failed = failed_configs(self._settings.config_filter.failed)
         self.troubles = [*self._not_begun(), *refused(self._settings.flow, plan, results), *failed]
         self.is_without_configs = bool(without)
@@ -174,6 +185,10 @@ class TopicSync:
             self._awaiting_since = None
         return self._awaiting_since is not None
 
+    def close(self) -> None:
+        if self._deletes is not None:
+            self._deletes.close()
+
     def _plan(self, sight: _Sight) -> Topics:
         source = {topic: SourceTopic(count) for topic, count in sight.source.counts.items()}
         target = self._with_made(sight.target.counts)
@@ -185,6 +200,7 @@ class TopicSync:
         # Without its configs a topic is not made: they would not be found wanting until much later.
         makeable = [pair for pair in pairs if pair[0] not in secret] if secret else pairs
         plan = plan_topics(self._settings, source, target, makeable)
+        plan = self._with_deletes(plan, sight.deletes)
         return Topics(source, sight.target.counts, plan, selected, sight.source, secret)
 
     def _with_made(self, target: Mapping[str, int]) -> Mapping[str, int]:
@@ -193,6 +209,16 @@ class TopicSync:
             self._made.clear()
         self._made = {topic: count for topic, count in self._made.items() if target.get(topic, 0) < count}
         return {**target, **self._made} if self._made else target
+
+    def _with_deletes(self, plan: TopicPlan, deletes: DeletePlan) -> TopicPlan:
+        if self._deletes is None:
+            return plan
+        return replace(
+            plan,
+            notes=(*plan.notes, *self._deletes.notes(deletes)),
+            deletes=deletes.deletes if self._settings.topic_deletes is TopicDeletes.YES else (),
+            held=deletes.held,
+        )
 
     def _tell_made(self, what: str, topics: Mapping[str, int]) -> None:
         """`topics` have the numbers of partitions that they have now."""
@@ -204,3 +230,6 @@ class TopicSync:
         for topic, count in topics.items():
             to = f" to {counted(count, 'partition')}" if what == "grew" else ""
             self._log.info("%s %s on %s%s", what, topic, target, to)
+
+
+_NO_DELETES: Final = DeletePlan()

@@ -6,7 +6,7 @@ from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import IdentityReplicationPolicy
-from sparkmirror.settings.source import CopySettings, MirrorSourceSettings
+from sparkmirror.settings.source import CopySettings, MirrorSourceSettings, TopicDeletes
 from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.setup.topic_plan import (
     CopyPlan,
@@ -52,6 +52,8 @@ def test_a_copy_whose_source_is_gone_is_noted(settings: MirrorSourceSettings) ->
     source = {name: SourceTopic(1) for name in ("there", "heartbeats")}
     gone = TopicNote("source.gone", "gone", "the source has no gone any more, or hides it; this copy stays")
     assert plan_topics(settings, source, target) == TopicPlan(notes=(gone,))
+    dry_run = replace(settings, topic_deletes=TopicDeletes.DRY_RUN)
+    assert plan_topics(dry_run, source, target) == TopicPlan()
     identity = replace(settings, policy=IdentityReplicationPolicy(source_alias="source"))
     assert plan_topics(identity, source, {"there": 1, "heartbeats": 1, "gone": 1}).notes == ()
 
