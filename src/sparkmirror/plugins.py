@@ -14,6 +14,13 @@ from sparkmirror.config.default_plugins import (
 )
 from sparkmirror.config.plugin_points import GroupFilterPlugin as GroupFilter
 from sparkmirror.config.plugin_points import TopicFilterPlugin as TopicFilter
+from sparkmirror.domain.accounts import (
+    QuotaChange,
+    QuotaEntity,
+    SaltedCredential,
+    ScramCredential,
+    ScramMechanism,
+)
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.errors import (
     AuthorizationError,
@@ -23,7 +30,7 @@ from sparkmirror.domain.errors import (
     TopicExistsError,
 )
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, TopicCreation
-from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin, Results
+from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin, QuotaResults, Results
 from sparkmirror.policies.config_filter import ConfigPropertyFilter
 from sparkmirror.policies.replication import ReplicationPolicy
 
@@ -48,10 +55,16 @@ __all__ = [
     "IdentityReplicationPolicy",
     "KafkaError",
     "PatternType",
+    "QuotaChange",
+    "QuotaEntity",
+    "QuotaResults",
     "ReplicationPolicy",
     "ResourceType",
     "Results",
     "RetriableError",
+    "SaltedCredential",
+    "ScramCredential",
+    "ScramMechanism",
     "TopicCreation",
     "TopicExistsError",
     "TopicFilter",

@@ -1,9 +1,10 @@
-"""Sync of ACLs between two real clusters with authorizers."""
+"""Sync of ACLs, quotas and users between two real clusters with authorizers."""
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 import pytest
@@ -11,6 +12,16 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
+from sparkmirror.domain.accounts import (
+    CLIENT_ID,
+    IP,
+    USER,
+    QuotaChange,
+    QuotaEntity,
+    ScramCredential,
+    ScramMechanism,
+    salted,
+)
 from sparkmirror.domain.acls import (
     AclBinding,
     AclOperation,
@@ -27,6 +38,7 @@ from sparkmirror.policies.admin_writes import AclResults, AdminWrites, Forwardin
 from sparkmirror.settings.configured import ConfiguredSource, configured_flow
 from sparkmirror.settings.internal_topics import topics_on_target
 from sparkmirror.settings.source import MirrorSourceSettings
+from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.flow_admins import FlowAdmins
@@ -100,6 +112,10 @@ class SyncedFlow:
     def acls(self, admins: FlowAdmins | None = None) -> AclSync:
         log = flow_log("contract.acls", self._flow.flow, self.connector.name)
         return AclSync(self.settings, admins or self.admins, log)
+
+    def accounts(self) -> AccountSync:
+        log = flow_log("contract.accounts", self._flow.flow, self.connector.name)
+        return AccountSync(self.settings, self.admins, log)
 
     def claims(self) -> Mapping[AclBinding, Claim]:
         topic = StateTopic.ACLS.of(self.settings.flow.source)
@@ -312,3 +328,93 @@ def test_each_refused_acl_has_the_brokers_error_message(
         await_acls(admin, {READ})
         assert admin.delete_acls([READ, GROUP]) == {READ: None, GROUP: None}
         await_acls(admin, set())
+
+
+def quota(*names: tuple[str, str | None], **values: float) -> QuotaChange:
+    return QuotaChange(QuotaEntity(tuple(sorted(names))), tuple(sorted(values.items())))
+
+
+def test_quotas_follow_the_source(clusters: tuple[LocalCluster, LocalCluster]) -> None:
+    wanted = [
+        quota((USER, "acls-alice"), producer_byte_rate=1e6, consumer_byte_rate=2e6),
+        quota((USER, None), (CLIENT_ID, "acls-app"), request_percentage=12.5),
+        quota((CLIENT_ID, None), producer_byte_rate=5e9),
+        quota((IP, "10.1.2.3"), connection_creation_rate=100.0),
+    ]
+    other = quota((USER, "acls-alice"), producer_byte_rate=7.0, request_percentage=50.0)
+    with paired(clusters, sync_quotas="true") as pair:
+        assert set(pair.admins.source.alter_quotas(wanted).values()) == {None}
+        assert set(pair.admins.target.alter_quotas([other]).values()) == {None}
+        source, target = pair.admins.source, pair.admins.target
+        entities = {change.entity for change in wanted}
+        await_value(lambda: entities <= set(source.quotas()), WAIT_S, lambda: str(source.quotas()))
+        await_value(lambda: other.entity in target.quotas(), WAIT_S, lambda: str(target.quotas()))
+        sync = pair.accounts()
+        planned = sync.plan()
+        assert set(planned.quotas) >= set(wanted)
+        sync.apply(planned)
+        await_value(lambda: sync.plan() == AccountPlan(), WAIT_S, lambda: str(sync.plan()))
+        assert target.quotas() == {
+            **source.quotas(),
+            other.entity: {
+                "producer_byte_rate": 1e6,
+                "consumer_byte_rate": 2e6,
+                "request_percentage": 50.0,
+            },
+        }
+
+
+def test_users_are_created_with_the_sources_mechanisms_and_no_secret_is_logged(
+    clusters: tuple[LocalCluster, LocalCluster], tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG, "contract.accounts")
+    file = tmp_path / "users.properties"
+    file.write_text("acls-alice = hush-hush\nacls-nobody = hush-too\n")
+    at_source = [
+        ScramCredential("acls-alice", ScramMechanism.SCRAM_SHA_256, 4096),
+        ScramCredential("acls-alice", ScramMechanism.SCRAM_SHA_512, 8192),
+    ]
+    with paired(clusters, sync_users=str(file)) as pair:
+        source, target = pair.admins.source, pair.admins.target
+        others = [salted(credential, "another", b"0123456789abcdef") for credential in at_source]
+        assert source.alter_users(others) == {"acls-alice": None}
+        await_value(
+            lambda: list(source.credentials(["acls-alice"])["acls-alice"]) == at_source,
+            WAIT_S,
+            lambda: str(source.credentials(["acls-alice"])),
+        )
+        sync = pair.accounts()
+        planned = sync.plan()
+        assert planned.users == tuple(at_source)
+        sync.apply(planned)
+        await_value(lambda: sync.plan().users == (), WAIT_S, lambda: str(sync.plan()))
+        sync.run()
+        found = target.credentials(["acls-alice", "acls-nobody"])
+    assert found == {"acls-alice": at_source, "acls-nobody": []}
+    ours = [record.message for record in caplog.records if record.name == "contract.accounts"]
+    assert sorted(ours) == [
+        "created user acls-alice (SCRAM-SHA-256, 4096 iterations)",
+        "created user acls-alice (SCRAM-SHA-512, 8192 iterations)",
+        "user acls-nobody of sync.users has no SCRAM credential at the source: it's left out",
+    ]
+    assert "hush" not in caplog.text
+    assert "hush" not in repr(planned)
+
+
+def test_refused_account_does_not_hinder_others(
+    clusters: tuple[LocalCluster, LocalCluster],
+) -> None:
+    with closing(Admin(connection(clusters[0], alias="here"))) as admin:
+        fine, odd = quota((USER, "acls-carol"), producer_byte_rate=1e6), quota((USER, "acls-dave"), speed=1.0)
+        results = admin.alter_quotas([fine, odd])
+        assert results[fine.entity] is None
+        assert str(results[odd.entity]).startswith(
+            "alter quotas of user acls-dave on here: INVALID_REQUEST ("
+        )
+        weak = ScramCredential("acls-dave", ScramMechanism.SCRAM_SHA_256, 1)
+        strong = ScramCredential("acls-carol", ScramMechanism.SCRAM_SHA_256, 4096)
+        made = admin.alter_users([salted(one, "x", b"0123456789abcdef") for one in (weak, strong)])
+        assert made["acls-carol"] is None
+        assert str(made["acls-dave"]).startswith(
+            "alter SCRAM user acls-dave on here: UNACCEPTABLE_CREDENTIAL ("
+        )

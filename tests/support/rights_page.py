@@ -37,6 +37,8 @@ class Mode(Enum):
     PRESERVED = "`offsets.preserve=true`"
     BAD_BATCHES = "`on.bad.batch=skip`"
     OTHER_NAMES = "`IdentityReplicationPolicy`, and policies like it"
+    QUOTAS = "`sync.quotas=true`"
+    USERS = "`sync.users`"
     OLD = "brokers before Kafka 2.8, and MSK with IAM"
     MOVED_GROUPS = "`sparkmirror migrate consumers`"
     ROLLED_BACK = "`sparkmirror migrate consumers --roll-back`"
@@ -127,6 +129,8 @@ def _of_source(source: str, target: str, topic: str, group: str) -> Iterator[Gra
     yield of(Who.SOURCE, Mode.LAG, lag, [Need.READ_GROUP], "the group that it names")
     ids = Resource(ResourceType.TOPIC, "mm2-producer-ids.internal")
     yield of(Who.SOURCE, Mode.OTHER_NAMES, ids, [Need.READ_TOPIC], "if it is there")
+    yield of(Who.SOURCE, Mode.QUOTAS, cluster, [Need.DESCRIBE_QUOTAS])
+    yield of(Who.SOURCE, Mode.USERS, cluster, [Need.DESCRIBE_USERS])
     back = Resource(ResourceType.TOPIC, f"mm2-migrations.{target}.internal")
     yield of(Who.COMMAND, Mode.FAILED_BACK, back, _STATE, "where the opposite flow continues")
     aside = Resource(ResourceType.TOPIC, "aside")
@@ -177,6 +181,8 @@ def _of_target(source: str, topic: str, group: str) -> Iterator[Grant]:
     yield of(Who.SOURCE, Mode.BAD_BATCHES, own("dead-letters"), _WRITTEN, "what was skipped")
     ids = Resource(ResourceType.TOPIC, "mm2-producer-ids.internal")
     yield of(Who.SOURCE, Mode.OTHER_NAMES, ids, _STATE, "which flow wrote a batch")
+    yield of(Who.SOURCE, Mode.QUOTAS, cluster, [Need.ALTER_QUOTAS])
+    yield of(Who.SOURCE, Mode.USERS, cluster, [Need.ALTER_USERS])
     yield of(Who.SOURCE, Mode.OLD, cluster, [Need.NUMBER_RECORDS])
     moves, beats = own("migrations"), Resource(ResourceType.TOPIC, "heartbeats")
     yield of(Who.COMMAND, Mode.MOVED_GROUPS, moves, _STATE, "offsets before the move")

@@ -7,6 +7,7 @@ once it has them. No part of `make test`: some minutes by
 
 import os
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -14,7 +15,10 @@ from typing import Final
 import pytest
 
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.domain.accounts import USER as USER_KIND
+from sparkmirror.domain.accounts import QuotaChange, QuotaEntity
 from sparkmirror.domain.rights import Need
+from sparkmirror.kafka.admin.admin import Admin
 from tests.support.asked_rights import Needed, Sides, allow, asked_lines, foreign, grant_asked, guarded_sides
 from tests.support.broker_data import (
     append,
@@ -25,21 +29,25 @@ from tests.support.broker_data import (
     numbered,
     topics,
 )
+from tests.support.connections import connection
 from tests.support.mirror import REPLICATION, STOP_TIMEOUT_S, Mirror, running_mirror
 from tests.support.rights_page import Mode, Side, grants
-from tests.support.secured_broker import login
+from tests.support.secured_broker import add_scram_users, login
 from tests.support.waiting import await_value
 from tests.system.connect_node import ConnectNode, group_properties, started
 
 GRANTED_WITHIN_S: Final = 200.0
+USER_TO_COPY: Final = "bob"
 RECORDS: Final = 10
 IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 MODES: Final[Mapping[Mode, Mapping[str, str]]] = {
+    Mode.USERS: {"sync.topic.acls.enabled": "false"},  # first, as the others have such rights on the cluster
     Mode.LAG: {"lag.group.id": "mirror-lag"},
     Mode.TRANSACTIONS: {},
     Mode.SYNCED_ACLS: {"sync.acls.delete": "true"},
     Mode.PRESERVED: {"offsets.preserve": "true"},
     Mode.OTHER_NAMES: {"replication.policy.class": IDENTITY},
+    Mode.QUOTAS: {"sync.quotas": "true"},
     Mode.BAD_BATCHES: {"on.bad.batch": "skip", "sync.topic.configs.enabled": "false"},
     Mode.DELETES: {"sync.topic.deletes": "true", "sync.topic.deletes.grace.seconds": "60"},
 }
@@ -133,6 +141,12 @@ def prepare(case: Case, sides: Sides) -> None:
         delete_records(source, case.topic, RECORDS)
     if case.mode is Mode.OTHER_NAMES:
         create_topic(source.bootstrap_servers, "mm2-producer-ids.internal")
+    if case.mode is Mode.QUOTAS:
+        with closing(Admin(connection(source))) as admin:
+            wanted = QuotaChange(QuotaEntity(((USER_KIND, "bob"),)), (("consumer_byte_rate", 1000.0),))
+            assert set(admin.alter_quotas([wanted]).values()) == {None}
+    if case.mode is Mode.USERS:
+        add_scram_users(source.bootstrap_servers, USER_TO_COPY)
     if case.mode is Mode.BAD_BATCHES:  # a record that the target never takes
         create_topic(target.bootstrap_servers, case.copy, config={"max.message.bytes": "1000"})
         append(source, case.topic, [(b"large", os.urandom(5000))])
@@ -140,6 +154,9 @@ def prepare(case: Case, sides: Sides) -> None:
 
 def has_worked(case: Case, sides: Sides) -> bool:
     source, target = sides[Side.SOURCE].cluster, sides[Side.TARGET].cluster
+    if case.mode is Mode.USERS:
+        with closing(Admin(connection(target))) as admin:
+            return bool(admin.credentials([USER_TO_COPY])[USER_TO_COPY])
     if case.mode is Mode.DELETES and case.topic not in topics(source):
         return case.copy not in topics(target)
     small = [record for record in keyed(source, case.topic) if len(record[1] or b"") < 1000]
@@ -165,7 +182,7 @@ def test_a_mode_asks_for_each_of_its_rights_and_works_with_them(
             return ["its work"]
         return [*(str(right) for _, right in wanted), *([] if has_copied else ["its work"])]
 
-    properties = properties_of(case, sides)
+    properties = properties_of(case, sides, tmp_path)
     with running_mirror(tmp_path / "mirror", properties) as mirror:
         await_value(lambda: not left(), GRANTED_WITHIN_S, lambda: f"{left()}\n{mirror.log_text()}")
         assert not foreign(case.rights(Mode.DEFAULT, mode), asked_lines(mirror.log_text()), sides)
@@ -179,8 +196,13 @@ def start_again(mirror: Mirror) -> None:
         mirror.start()
 
 
-def properties_of(case: Case, sides: Sides) -> Mapping[str, str]:
-    return {"clusters": f"{case.near}, {case.far}", **REPLICATION, **clients(case, sides), **case.settings()}
+def properties_of(case: Case, sides: Sides, folder: Path) -> Mapping[str, str]:
+    made = {"clusters": f"{case.near}, {case.far}", **REPLICATION, **clients(case, sides), **case.settings()}
+    if case.mode is Mode.USERS:
+        file = folder / "users.properties"
+        file.write_text(f"{USER_TO_COPY}=hush\n")
+        made[f"{case.near}->{case.far}.sync.users"] = str(file)
+    return made
 
 
 def test_a_worker_asks_for_each_of_its_rights_and_works_with_them(sides: Sides, tmp_path: Path) -> None:

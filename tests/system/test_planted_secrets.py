@@ -217,6 +217,7 @@ BAD: Final = (
         "replication.factor",
         "topics",
         "replication.policy.class",
+        "sync.users",
         "target.cluster.ssl.cipher.suites",
     ),
     *("source.cluster.ssl.keystore.location", "target.cluster.sasl.mechanism", "producer.override.acks"),

@@ -13,6 +13,7 @@ from sparkmirror.config.client_layers import admin_properties
 from sparkmirror.config.plugin_guard import FAILURES, Guarded, described
 from sparkmirror.config.plugin_points import PluginPoint, UnusablePluginError
 from sparkmirror.config.properties import Properties
+from sparkmirror.domain.accounts import QuotaChange, SaltedCredential
 from sparkmirror.domain.errors import KafkaError, PluginError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.topics import TopicCreation
@@ -90,5 +91,9 @@ def _key(item: object) -> object:
     match item:
         case TopicCreation():
             return item.name
+        case QuotaChange():
+            return item.entity
+        case SaltedCredential():
+            return item.credential.user
         case _:
             return item

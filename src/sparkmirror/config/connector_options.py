@@ -237,6 +237,22 @@ OWN_SOURCE: Final = Definition(
             doc="Whether ACLs that the mirror created are removed when their source is gone. They are "
             "recorded in mm2-acls.<source>.internal on the target; nothing else is removed.",
         ),
+        Option(
+            "sync.quotas",
+            Type.BOOLEAN,
+            default=False,
+            doc="Whether the target's client quotas follow the source (KIP-546), every "
+            "sync.topic.acls.interval.seconds. A quota that was removed at the source stays.",
+        ),
+        Option(
+            "sync.users",
+            Type.STRING,
+            None,
+            "A properties file of NAME=PASSWORD lines: users whose SCRAM credentials of the source are "
+            "created on the target where they are missing or have other iterations (KIP-554), every "
+            "sync.topic.acls.interval.seconds. Passwords may be placeholders of config providers that "
+            "the file names. A changed password is not noticed.",
+        ),
     )
 )
 """Our options of a MirrorSourceConnector."""

@@ -12,12 +12,14 @@ from typing import Final, NamedTuple
 
 from sparkmirror.config.definitions import JAVA_WHITESPACE
 from sparkmirror.config.properties import (
+    HIDDEN,
     Properties,
     Provider,
     read_regular_file,
     read_regular_properties,
 )
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.files import NamedFile
 from sparkmirror.policies.java_regex import JavaPattern, compile_list
 
 PREFIX: Final = "config.providers"
@@ -251,3 +253,29 @@ _MAKERS: Final[Mapping[str, _Maker]] = {
     "Directory": _directory,
     "EnvVar": _environment,
 }
+
+
+def user_names(file: NamedFile) -> frozenset[str]:
+    """The users in the file of `sync.users`. Raises ConfigError, naming the file, when it can't be read."""
+    return frozenset(_users(read_regular_properties(file)))
+
+
+def user_passwords(file: NamedFile, environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The passwords in the file of `sync.users`, by user; the file configures its own config providers.
+
+    Raises ConfigError, without values, for what can't be read or resolved, and for an empty password.
+    """
+    properties = read_regular_properties(file)
+    try:
+        users = resolved(_users(properties), configured_providers(properties, environment))
+    except ConfigError as error:
+        # The text beside a placeholder, or instead of it, may be a password.
+        raise ConfigError(f"{file.path}: {error.key}", HIDDEN, error.reason) from None
+    empty = sorted(user for user, password in users.items() if not password)
+    if empty:
+        raise ConfigError(f"{file.path}: {', '.join(empty)}", None, "the password is empty")
+    return dict(users)
+
+
+def _users(properties: Properties) -> Properties:
+    return properties.where(lambda key: not key.startswith(PREFIX))

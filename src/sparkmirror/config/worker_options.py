@@ -44,7 +44,7 @@ OWN_WORKER: Final = Definition(
             Type.LIST,
             (),
             "Folders below which the files lie that a config given to the REST API may name, as in "
-            "`ssl.truststore.location`. Symbolic links are resolved first.",
+            "`sync.users` or `ssl.truststore.location`. Symbolic links are resolved first.",
             DistinctItems(),
         ),
         Option(

@@ -34,6 +34,7 @@ from sparkmirror.transforms.parsing import function_keys
 Configured = ConfiguredSource | ConfiguredCheckpoint | ConfiguredHeartbeat
 
 _FILES: Final = (
+    "sync.users",
     "ssl.keystore.location",
     "ssl.truststore.location",
     "keyTab",

@@ -75,6 +75,10 @@ class Need(Enum):
     WRITE_MARKERS = ("WriteTxnMarkers", ResourceType.CLUSTER, AclOperation.ALTER)
     DESCRIBE_ACLS = ("DescribeAcls", ResourceType.CLUSTER, AclOperation.DESCRIBE)
     ALTER_ACLS = ("CreateAcls, DeleteAcls", ResourceType.CLUSTER, AclOperation.ALTER)
+    DESCRIBE_QUOTAS = ("DescribeClientQuotas", ResourceType.CLUSTER, AclOperation.DESCRIBE_CONFIGS)
+    ALTER_QUOTAS = ("AlterClientQuotas", ResourceType.CLUSTER, AclOperation.ALTER_CONFIGS)
+    DESCRIBE_USERS = ("DescribeUserScramCredentials", ResourceType.CLUSTER, AclOperation.DESCRIBE)
+    ALTER_USERS = ("AlterUserScramCredentials", ResourceType.CLUSTER, AclOperation.ALTER)
 
     def __init__(self, requests: str, resource_type: ResourceType, operation: AclOperation) -> None:
         self.requests = requests

@@ -53,6 +53,7 @@ class Subject(StrEnum):
     CONFIG = "config"
     """A config of topics, or all those of one topic, by its name on the target."""
     ACL = "ACL"
+    ACCOUNT = "account"
     """A user, or what a quota is for."""
     TASK = "task"
     """The tasks that copy, together."""

@@ -1,4 +1,4 @@
-"""Makes the jobs that keep the target's topic configs and ACLs as the source's."""
+"""Makes the jobs that keep the target's topic configs, ACLs and accounts as the source's."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -9,6 +9,7 @@ from sparkmirror.periodic.denials import Denials
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.periodic.jobs import Job
 from sparkmirror.settings.source import MirrorSourceSettings
+from sparkmirror.setup.accounts import AccountSync
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_sync import ConfigSync
 from sparkmirror.setup.flow_admins import FlowAdmins
@@ -17,7 +18,7 @@ from sparkmirror.storage.troubles import Troubles
 SYNC_CONFIGS: Final = "sync topic configs"
 FIRST_SYNC_AFTER_S: Final = 10.0
 
-_Sync = ConfigSync | AclSync
+_Sync = ConfigSync | AclSync | AccountSync
 
 
 def sync_jobs(
@@ -36,6 +37,12 @@ def sync_jobs(
             settings.sync_topic_acls_interval_s,
             AclSync(settings, admins, log),
             "sync.topic.acls.enabled",
+        ),
+        (
+            "sync accounts",
+            settings.sync_accounts_interval_s,
+            AccountSync(settings, admins, log),
+            "sync.quotas and sync.users",
         ),
     ]
     for name, interval_s, sync, switch in syncs:

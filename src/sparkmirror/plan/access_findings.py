@@ -134,9 +134,19 @@ def _of_own(survey: FlowSurvey, own: OwnTopic) -> Iterator[Need]:
 def _on_clusters(survey: FlowSurvey) -> Iterator[tuple[Alias, Need]]:
     """List the rights on clusters: describe on the source; alter, which includes it, on the target."""
     settings = survey.settings
-    if settings.sync_topic_acls_interval_s is not None and survey.acls.unavailable is None:
-        yield survey.source.alias, Need.DESCRIBE_ACLS
-        yield survey.target.alias, Need.ALTER_ACLS
+    syncs_accounts = settings.sync_accounts_interval_s is not None
+    for is_synced, describe, alter in (
+        (
+            settings.sync_topic_acls_interval_s is not None and survey.acls.unavailable is None,
+            Need.DESCRIBE_ACLS,
+            Need.ALTER_ACLS,
+        ),
+        (syncs_accounts and settings.sync_quotas, Need.DESCRIBE_QUOTAS, Need.ALTER_QUOTAS),
+        (syncs_accounts and settings.sync_users is not None, Need.DESCRIBE_USERS, Need.ALTER_USERS),
+    ):
+        if is_synced:
+            yield survey.source.alias, describe
+            yield survey.target.alias, alter
 
 
 def _at_source(survey: FlowSurvey, remote: str) -> Iterator[Need]:

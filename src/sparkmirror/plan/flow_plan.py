@@ -16,6 +16,7 @@ from sparkmirror.domain.acls import AclBinding
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.topics import AlterConfigOp, AlterConfigOpType, TopicCreation
+from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import TopicPlan
@@ -157,6 +158,17 @@ def acl_changes(target: Alias, plan: AclPlan) -> Iterator[Change]:
         yield _acl(Action.CREATE, target, binding)
     for binding in plan.deletes:
         yield _acl(Action.DELETE, target, binding)
+
+
+def account_changes(target: Alias, plan: AccountPlan) -> Iterator[Change]:
+    for quota in plan.quotas:
+        text = ", ".join(f"{key}={value:g}" for key, value in quota.values)
+        details = {"entity": dict(quota.entity.names), "values": dict(quota.values)}
+        yield Change(Action.ALTER, "quotas", target, str(quota.entity), text, details)
+    for credential in plan.users:
+        text = f"{credential.mechanism}, {credential.iterations} iterations"
+        details = {"mechanism": str(credential.mechanism), "iterations": credential.iterations}
+        yield Change(Action.CREATE, "user", target, credential.user, text, details)
 
 
 def _creation(kind: str, cluster: Alias, topic: TopicCreation, more: Mapping[str, Any]) -> Change:

@@ -24,6 +24,7 @@ from sparkmirror.plan.flow_plan import (
     PlannedCopy,
     Rate,
     Skipped,
+    account_changes,
     acl_changes,
     config_changes,
     joined,
@@ -42,6 +43,7 @@ from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, Fl
 from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic
 from sparkmirror.settings.source import MirrorSourceSettings, preserves_offsets
 from sparkmirror.settings.topic_selection import Selection, refusal
+from sparkmirror.setup.accounts import AccountPlan, AccountSync
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.acl_sync import AclSync
 from sparkmirror.setup.config_plan import ConfigPlan
@@ -133,6 +135,7 @@ class _Planning:
         topics = self._topics()
         configs, smaller_limits = self._configs()
         acls = self._acls()
+        accounts = self._accounts()
         more_own = () if beside is None else _own_topics_beside(beside)
         surveyed = survey_flow(self._on, self._connector, topics, more_own)
         assigned = self._assigned(surveyed)
@@ -147,6 +150,7 @@ class _Planning:
             configs=configs,
             smaller_limits=smaller_limits,
             acls=acls,
+            accounts=accounts,
             begun=begun,
             translated=[at for at, position in left.positions.items() if position.is_translated],
             shifted=[at for at, position in left.positions.items() if position.run and position.run.shift],
@@ -189,6 +193,7 @@ class _Planning:
                 topic_changes(target, surveyed.topics),
                 config_changes(target, surveyed.configs),
                 acl_changes(target, surveyed.acls),
+                account_changes(target, surveyed.accounts),
             ]
         )
 
@@ -246,6 +251,12 @@ class _Planning:
             return AclPlan()
         sync = AclSync(self._settings, self._admins, self._log)
         return self._part("ACLs", sync.plan, AclPlan(), Severity.WARNS)
+
+    def _accounts(self) -> AccountPlan:
+        if self._settings.sync_accounts_interval_s is None:
+            return AccountPlan()
+        sync = AccountSync(self._settings, self._admins, self._log)
+        return self._part("accounts", sync.plan, AccountPlan(), Severity.WARNS)
 
     # data
 

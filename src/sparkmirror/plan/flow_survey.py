@@ -14,6 +14,7 @@ from sparkmirror.plan.newer_positions import Newer
 from sparkmirror.plan.renamed_targets import RenamedTarget
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Blocked
+from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.refused_configs import RefusedConfigs
@@ -56,6 +57,7 @@ class FlowSurvey:
     smaller_limits: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """The largest batch of source and target, for topics whose target takes less and that no sync alters."""
     acls: AclPlan = field(default_factory=AclPlan)
+    accounts: AccountPlan = field(default_factory=AccountPlan)
     own: Sequence[OwnTopic] = ()
     changed: Sequence[ChangedCluster] = ()
     was_elsewhere: bool = False

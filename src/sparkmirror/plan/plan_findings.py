@@ -53,6 +53,7 @@ NEWER_POSITION: Final = "newer position"
 LEFT_OUT: Final = "left out"
 NO_POSITION: Final = "no position"
 TOPIC: Final = "topic"
+ACCOUNTS: Final = "accounts"
 NO_DELETES: Final = "no deletes"
 ACLS: Final = "ACLs"
 NEVER_AGAIN: Final = "never again"
@@ -321,6 +322,7 @@ def _warnings(survey: FlowSurvey, reported: Collection[str]) -> Iterator[Finding
     parts: Sequence[tuple[str, Sequence[str]]] = (
         (TOPIC, [*map(str, survey.untold.values())]),
         (ACLS, survey.acls.warnings),
+        (ACCOUNTS, survey.accounts.warnings),
     )
     for kind, warnings in parts:
         for warning in warnings:

@@ -12,8 +12,8 @@ from sparkmirror.plan.flow_plan import Action, Change, FlowPlan, PlannedCopy, Sk
 from sparkmirror.plan.flow_plan_json import to_json
 
 _SIGNS: Final = {Action.CREATE: "+", Action.ALTER: "~", Action.DELETE: "-"}
-_WHOSE: Final = {"configs": "topic", "partitions": "topic"}
-"""Kinds of changes that are counted by topics."""
+_WHOSE: Final = {"configs": "topic", "partitions": "topic", "quotas": "account"}
+"""Kinds of changes that are counted by topics or accounts."""
 _MARKS: Final = {Severity.BLOCKS: "✗", Severity.WARNS: "!", Severity.NOTE: "·"}
 _SHOWN: Final = 20
 """Lines of a kind without `detail`."""

@@ -1,4 +1,4 @@
-"""Defines the writes to a cluster beside its data: topics, configs and ACLs.
+"""Defines the writes to a cluster beside its data: topics, configs, ACLs, quotas and users.
 
 `AdminWrites` is the interface, `ForwardingAdmin` the base class of admin plug-ins (KIP-787). Bulk calls
 return a result per item, so that one bad item never hides the others.
@@ -7,6 +7,7 @@ return a result per item, so that one bad item never hides the others.
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from sparkmirror.domain.accounts import QuotaChange, QuotaEntity, SaltedCredential
 from sparkmirror.domain.acls import AclBinding
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.topics import AlterConfigOp, TopicCreation
@@ -16,6 +17,9 @@ Results = Mapping[str, KafkaError | None]
 
 AclResults = Mapping[AclBinding, KafkaError | None]
 """Per binding: None when it worked."""
+
+QuotaResults = Mapping[QuotaEntity, KafkaError | None]
+"""Per entity: None when it worked."""
 
 
 class AdminWrites(Protocol):
@@ -42,6 +46,17 @@ class AdminWrites(Protocol):
 
     def delete_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
         """Exactly these; one that is not there is a success."""
+        ...
+
+    def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:
+        """Set client quotas (KIP-546). Raises UnsupportedVersionError for brokers before 2.6."""
+        ...
+
+    def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
+        """Create or replace SCRAM credentials (KIP-554); results are by user.
+
+        Raises UnsupportedVersionError for brokers before 2.7.
+        """
         ...
 
 
@@ -79,6 +94,12 @@ class ForwardingAdmin:
 
     def delete_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
         return self.delegate.delete_acls(bindings)
+
+    def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:
+        return self.delegate.alter_quotas(changes)
+
+    def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
+        return self.delegate.alter_users(credentials)
 
 
 _: type[AdminWrites] = ForwardingAdmin  # whatever there is to write is forwarded

@@ -35,6 +35,7 @@ from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop, Reactions
 from sparkmirror.domain.option_fields import filled
 from sparkmirror.domain.preserving import Preserving
+from sparkmirror.files import NamedFile
 from sparkmirror.policies.config_filter import EachConfigAlone
 from sparkmirror.policies.filters import illegal_character
 from sparkmirror.policies.java_regex import compile_names
@@ -71,6 +72,8 @@ def mirror_source_settings(connector: Properties) -> MirrorSourceSettings:
         offset_syncs_on_source=_are_syncs_on_source(values),
         copying=_copy_settings(connector, values, policy),
         rate_limits=_rate_limits(connector, values),
+        sync_users=_users_file(connector, values),
+        sync_accounts_interval_s=_accounts_interval_s(connector, values),
         preserved_topics=_preserved_topics(values),
     )
     return filled(others, values)
@@ -255,13 +258,24 @@ def _topic_rate(connector: Properties, item: str) -> tuple[str, int]:
     return pattern, int(rate)
 
 
-def _interval_s(connector: Properties, values: Values, job: str) -> float | None:
-    """Return None for a job that is turned off.
+def _users_file(connector: Properties, values: Values) -> NamedFile | None:
+    path = "" if values["sync.users"] is None else values.string("sync.users").strip()
+    return NamedFile(path, connector.roots("sync.users")) if path else None
 
-    In Kafka a negative interval does that too; 0 makes Java's scheduler throw.
-    """
-    if not values.boolean(f"{job}.enabled"):
-        return None
+
+def _accounts_interval_s(connector: Properties, values: Values) -> float | None:
+    """The interval of ACLs, whether those are synced or not."""
+    is_wanted = values.boolean("sync.quotas") or _users_file(connector, values) is not None
+    return _seconds(connector, values, "sync.topic.acls") if is_wanted else None
+
+
+def _interval_s(connector: Properties, values: Values, job: str) -> float | None:
+    """Return None for a job that is turned off."""
+    return _seconds(connector, values, job) if values.boolean(f"{job}.enabled") else None
+
+
+def _seconds(connector: Properties, values: Values, job: str) -> float | None:
+    """Return None for a negative interval, which turns a job off in Kafka; 0 makes Java's scheduler throw."""
     key = f"{job}.interval.seconds"
     seconds = values.integer(key)
     if seconds < 0:

@@ -13,6 +13,7 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, Reactions
 from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.domain.preserving import DEFAULT_PRESERVING, Preserving
+from sparkmirror.files import NamedFile
 from sparkmirror.policies.config_filter import EachConfigAlone
 from sparkmirror.policies.filters import TopicFilter
 from sparkmirror.policies.java_regex import compile_list
@@ -79,6 +80,11 @@ class MirrorSourceSettings:
     topic_deletes_grace_s: Annotated[float, FromOption("sync.topic.deletes.grace.seconds")] = 86400.0
     sync_acls: Annotated[SyncAcls, FromOption("sync.acls")] = SyncAcls.TOPIC
     sync_acls_delete: Annotated[bool, FromOption("sync.acls.delete")] = False
+    sync_quotas: Annotated[bool, FromOption("sync.quotas")] = False
+    sync_users: NamedFile | None = None
+    """The file that holds the passwords of the users to create."""
+    sync_accounts_interval_s: float | None = None
+    """The interval for quotas and users; None when neither is synced."""
     preserved_topics: tuple[str, ...] | None = None
     """Regexes of the topics whose offsets are preserved; None for no topic."""
     state_topics: frozenset[str] = frozenset()

@@ -1,1 +1,1 @@
-"""Topics, configs and ACLs of the target: planned from both clusters, then applied."""
+"""Topics, configs, ACLs and accounts of the target: planned from both clusters, then applied."""

@@ -18,24 +18,21 @@ from sparkmirror.config.plugin_points import (
 )
 from sparkmirror.config.properties import Properties
 from sparkmirror.connect.validation.classes import class_problem
-from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
+from sparkmirror.domain.accounts import (
+    QuotaChange,
+    QuotaEntity,
+    SaltedCredential,
+    ScramCredential,
+    ScramMechanism,
+)
 from sparkmirror.domain.errors import ConfigError, KafkaError, PluginError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.topics import TopicCreation
-from sparkmirror.policies.admin_writes import AclResults, AdminWrites, ForwardingAdmin, Results
+from sparkmirror.policies.admin_writes import AdminWrites, ForwardingAdmin, QuotaResults, Results
 from sparkmirror.policies.replication import ReplicationPolicy
 
 HERE = "tests.support.example_plugins:"
 KEY = "replication.policy.class"
-READ = AclBinding(
-    ResourceType.TOPIC,
-    PatternType.LITERAL,
-    "orders",
-    "User:alice",
-    "*",
-    AclOperation.READ,
-    AclPermission.ALLOW,
-)
 CONNECTOR = {
     "source.cluster.alias": "us",
     "source.cluster.bootstrap.servers": "u:9092",
@@ -336,18 +333,18 @@ def test_everything_there_is_to_write_is_forwarded() -> None:
 
 def test_no_item_goes_missing() -> None:
     class Silent(ForwardingAdmin):
-        def grow_topics(self, counts: Mapping[str, int]) -> Results:  # noqa: ARG002
+        def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:  # noqa: ARG002
             return {}
 
-        def create_acls(self, bindings: Sequence[AclBinding]) -> AclResults:  # noqa: ARG002
+        def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:  # noqa: ARG002
             return {}
 
     silent = AdminPlugins("mine", Silent, {"eu": {}}).over(Cluster(), "eu")
-    error = silent.create_acls([READ])[READ]
-    assert str(error).startswith("mine.create_acls returned no result")
-    assert (
-        str(silent.grow_topics({"orders": 6})["orders"]) == "mine.grow_topics returned no result for orders"
-    )
+    entity = QuotaEntity((("user", "alice"),))
+    error = silent.alter_quotas([QuotaChange(entity, ())])[entity]
+    assert str(error).startswith("mine.alter_quotas returned no result")
+    credential = SaltedCredential(ScramCredential("bob", ScramMechanism.SCRAM_SHA_256, 4096), b"s", b"p")
+    assert str(silent.alter_users([credential])["bob"]) == "mine.alter_users returned no result for bob"
 
 
 def test_keys_that_a_plugin_may_read_are_not_called_unread() -> None:

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from sparkmirror.config.properties import FILE_BYTES_MAX, Properties
-from sparkmirror.config.providers import configured_providers, resolved
+from sparkmirror.config.providers import configured_providers, resolved, user_names, user_passwords
 from sparkmirror.domain.errors import ConfigError
+from sparkmirror.files import NamedFile
 
 PACKAGE = "org.apache.kafka.common.config.provider."
 
@@ -149,6 +150,44 @@ config.providers.env.class = org.apache.kafka.common.config.provider.EnvVarConfi
 """
 
 
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "users.properties"
+
+
+def test_lines_name_users_and_passwords(file: Path) -> None:
+    file.write_text("alice = wonder=land\nCN\\=b\\:ob = größe\n", encoding="utf-8")
+    assert user_names(NamedFile(str(file))) == {"alice", "CN=b:ob"}
+    assert user_passwords(NamedFile(str(file)), {}) == {"alice": "wonder=land", "CN=b:ob": "größe"}
+
+
+def test_passwords_may_come_from_providers(file: Path) -> None:
+    file.write_text(PROVIDED + "alice = ${env:ALICE}\n")
+    assert user_names(NamedFile(str(file))) == {"alice"}
+    assert user_passwords(NamedFile(str(file)), {"ALICE": "hush"}) == {"alice": "hush"}
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (PROVIDED + "alice = hush-${env:NOBODY}\n", r"alice: provider 'env' has no value for 'NOBODY'"),
+        ("alice =\n", r"users.properties: alice: the password is empty"),
+        ("alice = \\uhush\n", r"Malformed \\uxxxx"),
+    ],
+)
+def test_errors_contain_no_password(file: Path, text: str, why: str) -> None:
+    file.write_text(text)
+    with pytest.raises(ConfigError, match=why) as error:
+        user_passwords(NamedFile(str(file)), {})
+    assert "hush" not in str(error.value)
+    assert error.value.__context__ is None or error.value.__suppress_context__
+
+
+def test_a_missing_file_is_named(file: Path) -> None:
+    with pytest.raises(ConfigError, match=r"users\.properties: No such file"):
+        user_names(NamedFile(str(file)))
+
+
 @pytest.mark.parametrize("text", ["${:" * 330, "${file:" * 100_000, "${a}" * 250_000, "${" * 500_000])
 def test_a_text_of_opening_placeholders_takes_linear_time(text: str) -> None:
     started = time.process_time()
@@ -171,6 +210,8 @@ def test_a_placeholder_ends_at_the_first_brace(text: str, expected: str) -> None
 def test_a_device_is_refused() -> None:
     with pytest.raises(ConfigError, match="is not a regular file"):
         resolve("${file:/dev/zero:x}", providers("file", "File"))
+    with pytest.raises(ConfigError, match="is not a regular file"):
+        user_names(NamedFile("/dev/zero"))
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:

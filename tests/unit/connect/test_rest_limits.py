@@ -11,6 +11,7 @@ from sparkmirror.config.client_layers import source_admin
 from sparkmirror.config.client_options import SHARED_NAMES
 from sparkmirror.config.connector_options import CONNECTORS
 from sparkmirror.config.properties import Properties
+from sparkmirror.config.providers import user_names
 from sparkmirror.config.worker_settings import worker_settings
 from sparkmirror.connect.connector_factory import ConnectorFactory
 from sparkmirror.connect.connector_parser import ConnectorParser, require_allowed
@@ -20,6 +21,7 @@ from sparkmirror.domain.connect import ConnectError
 from sparkmirror.domain.errors import AuthenticationError, ConfigError
 from sparkmirror.security.assertions import assertion_of
 from sparkmirror.security.tls_context import client_context
+from sparkmirror.settings.configured import configured_source
 from tests.support.certificates import authority
 from tests.unit.connect.test_herder import WORKER
 
@@ -31,7 +33,6 @@ CONFIG = {
     "source.cluster.bootstrap.servers": "127.0.0.1:1",
     "target.cluster.bootstrap.servers": "127.0.0.1:1",
 }
-STORE = "source.cluster.ssl.truststore.location"
 KEYS = (
     "replication.policy.class",
     "topic.filter.class",
@@ -71,13 +72,13 @@ def test_files_lie_below_the_allowed_paths(tmp_path: Path) -> None:
     (allowed / "users").write_text("bob=secret\n")
     (allowed / "link").symlink_to(outside)
     worker = Properties({"connector.allowed.paths": str(allowed)})
-    inside = Properties({STORE: str(allowed / "users")})
+    inside = Properties({"sync.users": str(allowed / "users")})
     require_allowed(inside, worker)
     with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
         require_allowed(inside, Properties())
     for path in (outside, allowed / "link", allowed / ".." / "allowed-not"):
         with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
-            require_allowed(Properties({STORE: str(path)}), worker)
+            require_allowed(Properties({"sync.users": str(path)}), worker)
 
 
 @pytest.mark.parametrize(
@@ -106,6 +107,14 @@ BEARER = {
     f"{CLUSTER}sasl.jaas.config": "OAuthBearerLoginModule required;",
     f"{CLUSTER}sasl.oauthbearer.jwt.retriever.class": JWT,
 }
+
+
+def users_of(config: dict[str, str], worker: Properties) -> object:
+    parser = ConnectorParser(worker, worker_settings(worker), {})
+    source = configured_source(parser.resolved(config), worker, worker_settings(worker))
+    assert source is not None
+    assert source.settings.sync_users is not None
+    return user_names(source.settings.sync_users)
 
 
 def connection_of(config: dict[str, str], worker: Properties) -> ConnectionSettings:
@@ -143,6 +152,7 @@ ENDPOINT = 'clientId="c" clientSecret="s" ssl.truststore.type=PEM ssl.truststore
 @pytest.mark.parametrize(
     ("config", "read"),
     [
+        ({"sync.users": "FILE"}, users_of),
         ({**TLS, f"{CLUSTER}ssl.truststore.location": "FILE"}, context_of),
         ({**TLS, "admin.ssl.truststore.location": "FILE"}, context_of),
         ({**OAUTH, **BEARER, f"{CLUSTER}sasl.oauthbearer.assertion.file": "FILE"}, assertion_by),
@@ -253,10 +263,10 @@ def test_files_of_a_validated_config_lie_below_the_allowed_paths_too(tmp_path: P
     provider = {"config.providers": "file", "config.providers.file.class": "FileConfigProvider"}
     worker = Properties({**WORKER, **provider, "connector.allowed.paths": str(tmp_path)})
     makes = factory(worker)
-    given = makes.given({**CONFIG, STORE: f"${{file:{tmp_path / 'folder'}:path}}"})
+    given = makes.given({**CONFIG, "sync.users": f"${{file:{tmp_path / 'folder'}:path}}"})
     makes.prepared(given.properties)
-    assert given.properties[STORE] == str(tmp_path / "users")
-    assert given.properties.roots(STORE) == (str(tmp_path),)
-    outside = makes.given({**CONFIG, STORE: "/etc/passwd"})
+    assert given.properties["sync.users"] == str(tmp_path / "users")
+    assert given.properties.roots("sync.users") == (str(tmp_path),)
+    outside = makes.given({**CONFIG, "sync.users": "/etc/passwd"})
     with pytest.raises(ConfigError, match=r"connector\.allowed\.paths"):
         makes.prepared(outside.properties)

@@ -45,6 +45,15 @@ PROPERTIES = {
             {"tasks.max": "1", "sync.topic.configs.enabled": "false"},
             {"refresh topics", "watch tasks", "check Spark", "sync topic ACLs"},
         ),
+        (
+            {
+                "tasks.max": "1",
+                "sync.topic.configs.enabled": "false",
+                "sync.topic.acls.enabled": "false",
+                "sync.quotas": "true",
+            },
+            {"refresh topics", "watch tasks", "check Spark", "sync accounts"},
+        ),
     ],
 )
 def test_jobs(more: dict[str, str], jobs: set[str]) -> None:

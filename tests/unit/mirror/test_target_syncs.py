@@ -1,4 +1,4 @@
-"""The jobs that sync topic configs and ACLs, on a source that allows none of them."""
+"""The jobs that sync topic configs, ACLs and accounts, on a source that allows none of them."""
 
 from dataclasses import replace
 from typing import NoReturn, cast

@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+from sparkmirror.domain.accounts import QuotaChange, QuotaEntity, ScramCredential, ScramMechanism
 from sparkmirror.domain.acls import AclBinding, AclOperation, AclPermission, PatternType, ResourceType
 from sparkmirror.domain.findings import Finding, Severity
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
@@ -15,6 +16,7 @@ from sparkmirror.plan.flow_plan import (
     PlannedCopy,
     Rate,
     Skipped,
+    account_changes,
     acl_changes,
     by_task,
     config_changes,
@@ -23,6 +25,7 @@ from sparkmirror.plan.flow_plan import (
     topic_changes,
 )
 from sparkmirror.plan.flow_plan_json import from_json, to_json
+from sparkmirror.setup.accounts import AccountPlan
 from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.topic_plan import GrowTopic, NewTopic, TopicPlan
@@ -60,12 +63,17 @@ def test_every_part_becomes_changes() -> None:
             )
         }
     )
+    accounts = AccountPlan(
+        (QuotaChange(QuotaEntity((("user", None),)), (("producer_byte_rate", 1e6),)),),
+        (ScramCredential("ann", ScramMechanism.SCRAM_SHA_512, 8192),),
+    )
     changes = joined(
         [
             own_topic_changes([(EU, TopicCreation("mm2-offsets.us.internal", -1, 1, {}))]),
             topic_changes(EU, topics),
             config_changes(EU, configs),
             acl_changes(EU, AclPlan((READ,), (READ,))),
+            account_changes(EU, accounts),
         ]
     )
     assert list(map(said, changes)) == [
@@ -80,6 +88,8 @@ def test_every_part_becomes_changes() -> None:
         ("alter", "configs", "us.b", "retention.ms=5, segment.ms reset"),
         ("create", "ACL", "us.orders", "ALLOW READ on TOPIC us.orders to User:ann"),
         ("delete", "ACL", "us.orders", "ALLOW READ on TOPIC us.orders to User:ann"),
+        ("alter", "quotas", "user <default>", "producer_byte_rate=1e+06"),
+        ("create", "user", "ann", "SCRAM-SHA-512, 8192 iterations"),
     ]
     assert changes[3].details == {"configs": {"retention.ms": "5", "segment.ms": None}}
 

@@ -1,4 +1,4 @@
-"""Reads and changes topics, configs and ACLs of one cluster.
+"""Reads and changes topics, configs, ACLs, quotas and users of one cluster.
 
 Bulk calls return a result per item, so that one bad item never hides the others.
 """
@@ -18,11 +18,13 @@ from kafka.protocol.admin import (
     IncrementalAlterConfigsResponse,
 )
 
+from sparkmirror.domain.accounts import QuotaChange, Quotas, SaltedCredential, ScramCredential
 from sparkmirror.domain.acls import AclBinding, ResourceType
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.rights import Need
 from sparkmirror.domain.topics import AlterConfigOp, ConfigEntry, ListedTopic, TopicCreation, TopicListing
+from sparkmirror.kafka.admin.accounts import Accounts
 from sparkmirror.kafka.admin.acls import Acls
 from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.admin.topic_configs import TopicConfigsReader
@@ -31,7 +33,7 @@ from sparkmirror.kafka.cluster import Cluster, Role
 from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
-from sparkmirror.policies.admin_writes import AclResults, Results
+from sparkmirror.policies.admin_writes import AclResults, QuotaResults, Results
 
 _TOPIC_CONFIGS = 2
 """Kafka's number for topics among the resources that have configs."""
@@ -63,6 +65,7 @@ class Admin:
         self._lister = TopicLister(self._cluster)
         self._configs = TopicConfigsReader(self._cluster)
         self._acls = Acls(self._cluster)
+        self._accounts = Accounts(self._cluster)
 
     @property
     def cluster(self) -> str:
@@ -262,6 +265,20 @@ class Admin:
 
     def delete_acls(self, bindings: Sequence[AclBinding]) -> AclResults:
         return self._acls.delete(bindings)
+
+    def quotas(self) -> Quotas:
+        """Describe quotas; see `Accounts.quotas`."""
+        return self._accounts.quotas()
+
+    def credentials(self, users: Collection[str]) -> Mapping[str, Sequence[ScramCredential]]:
+        """Describe credentials; see `Accounts.credentials`."""
+        return self._accounts.credentials(users)
+
+    def alter_quotas(self, changes: Sequence[QuotaChange]) -> QuotaResults:
+        return self._accounts.alter_quotas(changes)
+
+    def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
+        return self._accounts.alter_users(credentials)
 
     def _result(self, action: str, topic: str, result: Any, need: Need) -> KafkaError | None:
         if not result.error_code:
