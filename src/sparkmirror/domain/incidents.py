@@ -123,10 +123,16 @@ class Incident(NamedTuple):
     text: str
     records: int = 0
 
-    def stops(self, option: str, remedy: str) -> str:
-        """The error of a partition that may not continue, since `option` is fail."""
+    def refusal(self, reactions: Reactions) -> str | None:
+        """Return why the partition may not continue behind it, and the setting; None where it may."""
+        if self.kind in (IncidentKind.SOURCE_RECREATED, IncidentKind.TARGET_RECREATED):
+            fails = reactions.on_topic_recreated is OnTopicRecreated.FAIL
+            option, ways = "on.topic.recreated", "record or restart"
+        else:
+            fails = reactions.on_data_loss is OnDataLoss.FAIL
+            option, ways = "on.data.loss", "record"
         happened, _, _ = self.text.partition("; continuing")
-        return f"{happened}; the partition stops, since {option} is fail. {remedy}"
+        return f"{happened}; the partition stops, since {option} is fail. Set it to {ways}" if fails else None
 
 
 AT_LEAST_ONCE: Final = "copying at least once"

@@ -36,8 +36,6 @@ from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorErr
 from sparkmirror.domain.ids import Flow, TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     IncidentKind,
-    OnDataLoss,
-    OnTopicRecreated,
     target_recreated,
 )
 from sparkmirror.domain.preserving import REFUSED, waits_for_failback
@@ -291,10 +289,9 @@ class PreservedEnds:
             is_idle = found.source.start == found.source.end
             return _Mismatch(f"{plan.target}: {what}", reason.position is not None, is_idle)
         end, start = found.target.end, found.source.start
-        on_recreated = self.plan.settings.reactions.on_topic_recreated
-        if on_recreated is OnTopicRecreated.FAIL and is_unasked(reason, found):
-            text = target_recreated(max(start, end)).stops("on.topic.recreated", "Set it to record")
-            return KafkaError(f"{plan.source}: {text}")
+        refusal = target_recreated(max(start, end)).refusal(self.plan.settings.reactions)
+        if refusal is not None and is_unasked(reason, found):
+            return KafkaError(f"{plan.source}: {refusal}")
         if tail.is_filler and end < start:
             return Beginning(found.claimed.id, end, start)
         log_start = self._hide_filler(known, logs)
@@ -316,9 +313,9 @@ class PreservedEnds:
             return RetriableError(f"{plan.target}: a sequence was refused, and its log does not show yet why")
         position, incident = next_position(plan, reason, found, tail)
         if incident is not None and incident.kind is IncidentKind.RECORDS_LOST:
-            if self.plan.settings.reactions.on_data_loss is OnDataLoss.FAIL:
-                text = incident.stops("on.data.loss", "Set it to record")
-                return KafkaError(f"{plan.source}: {text}")
+            refusal = incident.refusal(self.plan.settings.reactions)
+            if refusal is not None:
+                return KafkaError(f"{plan.source}: {refusal}")
             _log.warning("%s: %s", plan.source, incident.text)
         return Start(
             position,

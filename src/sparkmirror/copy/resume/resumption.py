@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
@@ -44,8 +44,6 @@ from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition, is
 from sparkmirror.domain.incidents import (
     Incident,
     IncidentKind,
-    OnDataLoss,
-    OnTopicRecreated,
     batch_skipped,
     offsets_translated,
     records_lost,
@@ -61,8 +59,6 @@ from sparkmirror.storage.attempts import Attempt
 from sparkmirror.storage.positions import Position, position_record
 
 _log = logging.getLogger(__name__)
-
-_RECREATED: Final = (IncidentKind.SOURCE_RECREATED, IncidentKind.TARGET_RECREATED)
 
 _T = TypeVar("_T")
 _Store = Callable[[Sequence[LogRecord]], None]
@@ -224,16 +220,9 @@ class Resumption:
         self, plan: CopyPartition, incident: Incident, position: int, end: int
     ) -> Found | KafkaError:
         """Continue behind what is lost, unless the user wants to be asked."""
-        reactions = self.plan.settings.reactions
-        if incident.kind in _RECREATED:
-            fails, option = reactions.on_topic_recreated is OnTopicRecreated.FAIL, "on.topic.recreated"
-            ways = "record or restart"
-        else:
-            fails, option = reactions.on_data_loss is OnDataLoss.FAIL, "on.data.loss"
-            ways = "record"
-        if fails:
-            text = incident.stops(option, f"Set it to {ways}, or reset the offset")
-            return KafkaError(f"{plan.source}: {text}")
+        refusal = incident.refusal(self.plan.settings.reactions)
+        if refusal is not None:
+            return KafkaError(f"{plan.source}: {refusal}, or reset the offset")
         _log.warning("%s: %s", plan.source, incident.text)
         return Found(position, end, incident)
 
