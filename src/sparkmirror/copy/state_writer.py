@@ -111,7 +111,9 @@ class StateWriter:
             if self._plan.transaction is None:
                 self._sync_queue.acknowledged(source, run)
             else:
-                self._uncommitted_runs.setdefault(source, []).append(run)
+                runs = self._uncommitted_runs.setdefault(source, [])
+                continues = bool(runs) and runs[-1].continues_with(run)
+                runs.append(runs.pop().and_then(run) if continues else run)
 
     def _note_same_offsets(self, copies: Iterable[PartitionCopy]) -> None:
         """Offsets that are preserved are one run, with all its gaps."""

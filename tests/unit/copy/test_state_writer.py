@@ -1,13 +1,29 @@
-"""Acknowledged records become runs of offsets that are consecutive on both sides."""
+"""Acknowledged records become runs of offsets that are consecutive on both sides, and positions with them."""
 
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sparkmirror.batches.batch_copying import CopyRules
+from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
-from sparkmirror.copy.state_writer import contiguous_runs
+from sparkmirror.copy.copy_plan import (
+    CopyPartition,
+    OffsetSyncPlan,
+    StatePlan,
+    TaskPlan,
+    TransactionPlan,
+)
+from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.partition_events import Start
+from sparkmirror.copy.state_writer import StateWriter, contiguous_runs
+from sparkmirror.copy.write_strategy import WriteStrategy
+from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
+from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
+from sparkmirror.offsets.translation import SyncHistory
 
 
 def runs(offsets: list[int] | range, base_offset: int = 1000) -> list[Run]:
@@ -36,3 +52,42 @@ def test_runs_pair_every_record_with_its_copy(offsets: set[int], base_offset: in
     assert all(later.first_upstream > earlier.last_upstream + 1 for earlier, later in pairwise(found)), (
         "two runs that could be one"
     )
+
+
+PLACE = TopicPartition("orders", 0)
+COPIED = CopyPartition(PLACE, "near.orders")
+
+
+def transactional() -> TaskPlan:
+    connection = ConnectionSettings((("localhost", 9092),))
+    return TaskPlan(
+        flow=Flow(Alias("near"), Alias("far")),
+        connector=ConnectorName("mirror"),
+        task=0,
+        job_epoch=1,
+        announced_at=0,
+        partitions=(COPIED,),
+        consumer=ConsumerSettings(connection),
+        producer=ProducerSettings(connection),
+        state=StatePlan(connection, "positions", "progress"),
+        offset_syncs=OffsetSyncPlan(connection, "syncs", lag_max=1000),
+        transaction=TransactionPlan("mirror-0", 60.0),
+    )
+
+
+def test_a_committed_position_tells_the_whole_run_of_its_transaction() -> None:
+    """The next attempt syncs it again: this one may end between the commit and its offset syncs."""
+    writer = StateWriter(transactional())
+    copy = PartitionCopy(COPIED, CopyRules(), read_committed=False)
+    copy.begin(Start(100, ProducerState(ProducerId(7, 0), 0, 500)), WriteStrategy())
+    for base_offset, offsets in ((500, range(100, 110)), (510, range(112, 130)), (528, range(130, 150))):
+        batch = OutgoingBatch(memoryview(b""), offsets, 0)
+        writer.note_sync(PLACE, batch, base_offset)
+        copy.acknowledged(batch, base_offset, 0.0, completes=False)
+    committed = writer.moved_positions([copy])[PLACE]
+    assert committed.run == Run(112, 510, 38)
+    queue = OffsetSyncQueue(1000)
+    queue.continue_from(PLACE, committed.run)
+    (sync,) = queue.drain()
+    history = SyncHistory(sync, queue.run_behind(sync))
+    assert [history.translate(upstream) for upstream in (112, 120, 149, 150)] == [510, 518, 547, 548]
