@@ -2,7 +2,6 @@
 
 import json
 import re
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -57,6 +56,7 @@ from tests.support.broker_data import append, end_offsets, numbered
 from tests.support.broker_requests import stored_batches
 from tests.support.mirror import REPLICATION
 from tests.support.topic_reader import TopicReader
+from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 
 WAIT_S: Final = 30.0
@@ -184,26 +184,11 @@ def transact(bench: Bench, topic: str, count: int, first: int = 0) -> None:
     producer.commit_transaction(WAIT_S)
 
 
-class Load:
-    """Writes to the source until the end of the block."""
-
-    def __init__(self, bench: Bench, topic: str, numbers: Iterator[int]) -> None:
-        self._ended = threading.Event()
-        self._thread = threading.Thread(target=self._run, args=(bench, topic, numbers), daemon=True)
-
-    def _run(self, bench: Bench, topic: str, numbers: Iterator[int]) -> None:
-        producer = confluent.Producer({"bootstrap.servers": bench.source.bootstrap_servers, "linger.ms": 1})
-        while not self._ended.wait(0.002):
-            producer.produce(topic, b"%d" % next(numbers), partition=0)
-            producer.poll(0)
-        producer.flush(WAIT_S)
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(self, *_: object) -> None:
-        self._ended.set()
-        self._thread.join()
+def abort(producer: confluent.Producer, topic: str) -> None:
+    producer.begin_transaction()
+    producer.produce(topic, b"aborted", partition=0)
+    producer.flush(WAIT_S)
+    producer.abort_transaction(WAIT_S)
 
 
 def is_refused(report: PartitionProgress) -> bool:
@@ -233,6 +218,7 @@ def test_a_promoted_topic_gets_nothing_of_the_flow_any_more(
     assert again.failure is None
     verify = next(step for step in again.found.steps() if step.name == "verify")
     assert f"these have more on near, which is not on far: {topic}-0 (3 offsets)" in verify.text
+    assert verify.is_partial
     assert ends(bench, topic)[1] == 26, "nothing is fenced again"
 
 
@@ -279,14 +265,15 @@ def test_a_gap_at_the_end_is_filled_and_is_the_fence(
         {"bootstrap.servers": bench.source.bootstrap_servers, "transactional.id": f"app-{topic}"}
     )
     producer.init_transactions(WAIT_S)
-    producer.begin_transaction()
-    producer.produce(topic, b"aborted", partition=0)
-    producer.flush(WAIT_S)
-    producer.abort_transaction(WAIT_S)
+    abort(producer, topic)
     end = ends(bench, topic)[0]
     assert ends(bench, topic)[1] == end - 2, "the mirror does not run"
     assert promote(access, topic).failure is None
     assert ends(bench, topic) == (end, end)
+    abort(producer, topic)
+    assert ends(bench, topic) == (end + 2, end)
+    verify = promote(access, topic).found.steps()[-1]
+    assert (verify.text, verify.is_partial) == ("1 of 1 partition have all that near has", False)
     with running(plan_of(bench, topic)):
         watch.await_progress(topic, is_refused)
     append(bench.target, remote(topic), [(None, b"first of the new original")])
@@ -321,8 +308,7 @@ def test_what_was_on_its_way_is_refused_by_the_leader(bench: Bench, topic: str, 
 
 
 def test_with_stop_at_now_nobody_needs_to_be_quiet(bench: Bench, topic: str, access: FlowAccess) -> None:
-    written = iter(range(10_000_000))
-    with running(plan_of(bench, topic)), Load(bench, topic, written):
+    with running(plan_of(bench, topic)), flowing(bench.source, topic, rate=500):
         await_value(lambda: len(values(bench, topic)) > 50, WAIT_S, lambda: str(len(values(bench, topic))))
         before = ends(bench, topic)[0]
         result = promote(access, topic, stops_at_now=True)

@@ -21,6 +21,8 @@ class Step(NamedTuple):
     name: str
     state: StepState
     text: str
+    is_partial: bool = False
+    """Whether it is done, but not for all: `text` states what is left."""
 
 
 def next_step(steps: Iterable[Step]) -> Step | None:

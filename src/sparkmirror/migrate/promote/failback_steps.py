@@ -184,7 +184,7 @@ class TopicsFailback:
         if behind:
             names = some_of([f"{each.target} ({counted(each.lag, 'offset')})" for each in behind])
             said.append(f"{self.flow} has to copy {names}")
-        return Step("verify", StepState.DONE, "; ".join(said))
+        return Step("verify", StepState.DONE, "; ".join(said), is_partial=bool(behind))
 
 
 @dataclass(frozen=True, slots=True)

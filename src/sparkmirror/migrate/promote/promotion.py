@@ -124,6 +124,7 @@ class TopicPromotion:
             promotion,
             filled=self._filled(promotion),
             longer=self._longer(promotion),
+            ended=self._ended(promotion),
             moves=self._moved(promotion),
         )
 
@@ -198,6 +199,15 @@ class TopicPromotion:
                 beyond[target] = (ends.source or 0, ends.target or 0)
         found = with_records(ConsumerSettings(self._access.target_admin), beyond)
         return sorted(of_target[target] for target in found)
+
+    def _ended(self, promotion: TopicsPromotion) -> Collection[TopicPartition]:
+        """The promoted partitions whose source got an end of a transaction since, and no record."""
+        behind: dict[TopicPartition, tuple[int, int]] = {}
+        for at, ends in promotion.ends.items():
+            parting = promotion.parting(at)
+            if parting is not None and ends.source is not None and ends.source > parting.offset:
+                behind[at] = parting.offset, ends.source
+        return behind.keys() - with_records(self._access.consumer, behind)
 
     # the groups
 

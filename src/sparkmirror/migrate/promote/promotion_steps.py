@@ -6,7 +6,7 @@ interrupted promotion can be continued.
 Pure.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -47,6 +47,8 @@ class TopicsPromotion:
     filled: Sequence[TopicPartition] = ()
     longer: Sequence[TopicPartition] = ()
     """The partitions with records on the target behind the end of the source."""
+    ended: Collection[TopicPartition] = ()
+    """The promoted partitions whose source has no record behind the parting, only offsets of markers."""
     moves: Sequence[GroupMove] | None = None
     stops_at_now: bool = False
     is_source_gone: bool = False
@@ -204,8 +206,11 @@ class TopicsPromotion:
         if self.left or self.to_write:
             text = f"copy {count} of {counted(len(self.to_write), 'group')} to {target}, as they are"
             return Step("groups", StepState.TO_DO, text + self._groups_left())
-        text = f"the offsets of {counted(len(self.moves), 'group')} are on {target}"
-        return Step("groups", StepState.DONE, text + self._groups_left())
+        text, left = (
+            f"the offsets of {counted(len(self.moves), 'group')} are on {target}",
+            self._groups_left(),
+        )
+        return Step("groups", StepState.DONE, text + left, is_partial=bool(left))
 
     def _groups_left(self) -> str:
         """Describe the groups that can't be copied, or whose copies may be overwritten."""
@@ -229,7 +234,7 @@ class TopicsPromotion:
             parting, ends = self.parting(each.source), self.ends[each.source]
             if parting is None or (ends.target or 0) < parting.offset:
                 lost.append(each.target)
-            elif (ends.source or 0) > parting.offset:
+            elif (ends.source or 0) > parting.offset and each.source not in self.ended:
                 late.append(f"{each.source} ({counted((ends.source or 0) - parting.offset, 'offset')})")
             else:
                 kept += 1
@@ -240,7 +245,7 @@ class TopicsPromotion:
             text = f"{counted(kept, 'partition')} can be written; {source} is not asked what else it has"
         if late:
             text += f"; these have more on {source}, which is not on {target}: {some_of(late)}"
-        return Step("verify", StepState.DONE, text)
+        return Step("verify", StepState.DONE, text, is_partial=bool(late))
 
 
 @dataclass(frozen=True, slots=True)

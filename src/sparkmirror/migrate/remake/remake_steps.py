@@ -236,7 +236,7 @@ class TopicRemake:
         if behind:
             names = some_of([f"{each.target} at {each.target_end or 0}" for each in behind])
             text += f"; {self.flow} continues with {names}"
-        return Step("verify", StepState.DONE, text)
+        return Step("verify", StepState.DONE, text, is_partial=bool(behind))
 
 
 def rows_of(remake: TopicRemake) -> list[Mapping[str, str | int | None]]:

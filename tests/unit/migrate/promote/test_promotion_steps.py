@@ -106,8 +106,11 @@ def test_records_written_behind_a_stopped_flow_need_a_decision() -> None:
 
 
 def test_groups_are_copied_where_they_have_no_members() -> None:
+    def groups(*moves: GroupMove) -> Step:
+        return step(replace(at(Stage.PROMOTED), moves=moves), "groups")
+
     def text(*moves: GroupMove) -> str:
-        return step(replace(at(Stage.PROMOTED), moves=moves), "groups").text
+        return groups(*moves).text
 
     assert text(move()) == "copy 1 offset of 1 group to B, as they are"
     assert text(move(has_members_on_source=True)) == (
@@ -116,6 +119,10 @@ def test_groups_are_copied_where_they_have_no_members() -> None:
     )
     assert "billing have members on B, and offsets behind" in text(move(has_members_on_target=True))
     assert "not copied: billing (no)" in text(move(obstacle="no"))
+    assert groups(move(obstacle="no")) == Step(
+        "groups", DONE, "the offsets of 1 group are on B; not copied: billing (no)", is_partial=True
+    )
+    assert not groups().is_partial
     assert "emits no checkpoints" in step(replace(READY, moves=None), "groups").text
 
 
@@ -136,9 +143,14 @@ def test_a_source_that_is_gone_is_waited_for_by_no_step() -> None:
     ],
 )
 def test_ends_are_compared_with_the_parting(ends: Ends, state: StepState, text: str) -> None:
-    found = step(replace(at(Stage.PROMOTED), ends={PLACE: ends}), "verify")
+    late = replace(at(Stage.PROMOTED), ends={PLACE: ends})
+    found = step(late, "verify")
     assert found.state is state
     assert text in found.text
+    assert found.is_partial is ((ends.source or 0) > 100)
+    if found.is_partial:
+        whole = step(replace(late, ended=[PLACE]), "verify")
+        assert (whole.text, whole.is_partial) == ("1 of 1 partition have all that A has", False)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from rich.console import Console
 
@@ -26,7 +26,7 @@ from sparkmirror.status.flow_access import FlowAccess
 
 _PLAIN_EVERY_S = 30.0
 """Printed this often where no terminal shows the line that is updated: the wait may last for minutes."""
-_MARKS = {
+_MARKS: Final = {
     StepState.DONE: "✓",
     StepState.WAITING: "…",
     StepState.TO_DO: "→",
@@ -126,8 +126,16 @@ def plan_lines(title: str, named_steps: NamedSteps) -> list[str]:
     lines = [title]
     for name, steps in named_steps:
         lines += ["", printable(name)]
-        lines += [printable(f"  {_MARKS[step.state]} {step.name:<9} {step.text}") for step in steps]
-    return [*lines, "", "  ✓ done already   … waiting for others   → to do   ✗ not possible"]
+        lines += [printable(f"  {_mark(step)} {step.name:<9} {step.text}") for step in steps]
+    return [
+        *lines,
+        "",
+        "  ✓ done already   ! done, but not for all   … waiting for others   → to do   ✗ not possible",
+    ]
+
+
+def _mark(step: Step) -> str:
+    return "!" if step.is_partial else _MARKS[step.state]
 
 
 def fail(arguments: argparse.Namespace, reason: object, code: int) -> int:
@@ -166,7 +174,7 @@ class StepProgress:
     def _print_change(self, name: str, step: Step) -> None:
         if self._printed.get((name, step.name)) != step.state:
             self._printed[name, step.name] = step.state
-            self.status.print(f"{name}: {_MARKS[step.state]} {step.name}: {step.text}")
+            self.status.print(f"{name}: {_mark(step)} {step.name}: {step.text}")
 
 
 def _show_plan(arguments: argparse.Namespace, kind: MigrationKind[M], found: Sequence[M]) -> int:

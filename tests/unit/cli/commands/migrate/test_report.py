@@ -112,12 +112,14 @@ def test_a_plan_shows_what_is_done_and_what_is_not() -> None:
         Step("check", StepState.DONE, "fine"),
         Step("wait", StepState.WAITING, "members"),
         Step("sync", StepState.TO_DO, "write"),
+        Step("verify", StepState.DONE, "1 of 2", is_partial=True),
     ]
-    assert plan_lines("A->B: move", [("group billing", steps)])[:6] == [
+    assert plan_lines("A->B: move", [("group billing", steps)])[:7] == [
         "A->B: move",
         "",
         "group billing",
         "  ✓ check     fine",
         "  … wait      members",
         "  → sync      write",
+        "  ! verify    1 of 2",
     ]
