@@ -11,7 +11,7 @@ from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.troubles import action_required
 from tests.memory.server import MemoryServer, allow_any, serving
 from tests.support.broker_data import append, create_topic, keyed, latest, numbered
-from tests.support.mirror import REPLICATION
+from tests.support.mirror import one_way
 from tests.support.threaded_mirror import threaded_mirror
 from tests.support.waiting import await_value
 
@@ -49,19 +49,8 @@ def mirroring(
     source: MemoryServer, target: MemoryServer, *accepted: Alias, into: Sequence[str] = ("B",), **more: str
 ) -> Iterator[Callable[[], str | None]]:
     """Run the flows; what is yielded tells what an operator must do."""
-    properties = {
-        **REPLICATION,
-        "clusters": "A, B",
-        "A.bootstrap.servers": source.bootstrap_servers,
-        "B.bootstrap.servers": target.bootstrap_servers,
-        "A->B.enabled": "true",
-        "A->B.topics": TOPIC,
-        "heartbeats.replication.enabled": "false",
-        "sync.topic.acls.enabled": "false",
-        "refresh.topics.interval.seconds": str(REFRESH_S),
-        "tasks.max": "1",
-        **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
-    }
+    usual = {"sync_topic_acls_enabled": "false", "refresh_topics_interval_seconds": str(REFRESH_S)}
+    properties = one_way(source, target, TOPIC, **{**usual, **more})
     with threaded_mirror(properties, into, accepted) as (mirror, errors):
 
         def trouble() -> str | None:

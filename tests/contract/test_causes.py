@@ -23,7 +23,7 @@ from sparkmirror.settings.configured import configured_flow
 from sparkmirror.spark.session import Session
 from tests.memory.server import MemoryServer, serving
 from tests.support.broker_data import append, create_topic, numbered
-from tests.support.mirror import REPLICATION
+from tests.support.mirror import one_way
 from tests.support.threaded_spark import ThreadedSpark
 from tests.support.waiting import await_value
 
@@ -77,21 +77,13 @@ def shown(spark: ThreadedSpark | None = None, **more: str) -> Iterator[Shown]:
         source, target = (stack.enter_context(serving(f"id of {name}")) for name in ("A", "B"))
         create_topic(source.bootstrap_servers, "orders")
         append(source, "orders", numbered(100))
-        properties = {
-            **REPLICATION,
-            "clusters": "A, B",
-            "A.bootstrap.servers": source.bootstrap_servers,
-            "B.bootstrap.servers": target.bootstrap_servers,
-            "A->B.enabled": "true",
-            "A->B.topics": "orders.*",
-            "heartbeats.replication.enabled": "false",
-            "sync.topic.acls.enabled": "false",
-            "emit.checkpoints.interval.seconds": "1",
-            "refresh.topics.interval.seconds": "1",
-            "tasks.max": "1",
-            "emit.heartbeats.enabled": "true",
-            **{name.replace("_", "."): value for name, value in more.items()},
+        usual = {
+            "sync_topic_acls_enabled": "false",
+            "emit_checkpoints_interval_seconds": "1",
+            "refresh_topics_interval_seconds": "1",
+            "emit_heartbeats_enabled": "true",
         }
+        properties = one_way(source, target, "orders.*", **{**usual, **more})
         flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows()]
         mirror = MirrorMaker(flows, (spark or ThreadedSpark()).as_demanded())
         server = serve_pages(mirror, Metrics(mirror.readings), Address("127.0.0.1", 0), flows)

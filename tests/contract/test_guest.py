@@ -13,7 +13,7 @@ from sparkmirror.spark.spark_on_demand import SparkOnDemand
 from sparkmirror.storage.events import Event
 from tests.memory.server import MemoryServer, serving
 from tests.support.broker_data import append, create_topic, delete_records, keyed, numbered
-from tests.support.mirror import REPLICATION
+from tests.support.mirror import one_way
 from tests.support.threaded_spark import ThreadedSpark
 from tests.support.waiting import await_value
 
@@ -41,18 +41,8 @@ def target() -> Iterator[MemoryServer]:
 @pytest.fixture
 def file(source: MemoryServer, target: MemoryServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(SparkOnDemand, "beside", lambda *_: ThreadedSpark().as_demanded())
-    properties = {
-        **REPLICATION,
-        "clusters": "A, B",
-        "A.bootstrap.servers": source.bootstrap_servers,
-        "B.bootstrap.servers": target.bootstrap_servers,
-        "A->B.enabled": "true",
-        "A->B.topics": TOPIC,
-        "heartbeats.replication.enabled": "false",
-        "tasks.max": "1",
-    }
     path = tmp_path / "mm2.properties"
-    path.write_text(javaproperties.dumps(properties), encoding="ascii")
+    path.write_text(javaproperties.dumps(one_way(source, target, TOPIC)), encoding="ascii")
     return path
 
 

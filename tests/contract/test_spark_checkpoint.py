@@ -17,7 +17,7 @@ from sparkmirror.mirror.dedicated import MirrorMaker
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from tests.memory.server import MemoryServer, serving
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
-from tests.support.mirror import REPLICATION
+from tests.support.mirror import one_way
 from tests.support.threaded_spark import ThreadedSpark
 from tests.support.waiting import await_value
 
@@ -43,17 +43,7 @@ def mirrored(pair: Pair, folder: Path, remote: str, **more: str) -> Iterator[Pat
     """The file of a mirror that has copied everything."""
     source, target = pair
     file = folder / "mm2.properties"
-    properties = {
-        **REPLICATION,
-        "clusters": "streamA, streamB",
-        "streamA.bootstrap.servers": source.bootstrap_servers,
-        "streamB.bootstrap.servers": target.bootstrap_servers,
-        "streamA->streamB.enabled": "true",
-        "streamA->streamB.topics": "orders",
-        "heartbeats.replication.enabled": "false",
-        "tasks.max": "1",
-        **{name.replace("_", "."): value for name, value in more.items()},
-    }
+    properties = one_way(source, target, "orders", ("streamA", "streamB"), **more)
     file.write_text(javaproperties.dumps(properties), encoding="ascii")
     expected = records_in(target, remote) + records_in(source, "orders")
     mirror = MirrorMaker(read_mirror_maker_file(file).flows, ThreadedSpark().as_demanded())

@@ -27,7 +27,7 @@ from sparkmirror.view.words import Word
 from tests.memory.server import MemoryServer, serving
 from tests.support.broker_data import append, create_topic, numbered
 from tests.support.connections import connection
-from tests.support.mirror import REPLICATION
+from tests.support.mirror import one_way
 from tests.support.threaded_spark import ThreadedSpark
 from tests.support.waiting import await_value
 
@@ -89,23 +89,15 @@ def told(flow: FlowView) -> list[tuple[str, str]]:
 
 
 def configured(pair: Pair, **more: str) -> list[ConfiguredFlow]:
-    source, target = ALIASES
-    properties = {
-        **REPLICATION,
-        "clusters": ", ".join(ALIASES),
-        f"{source}.bootstrap.servers": pair[0].bootstrap_servers,
-        f"{target}.bootstrap.servers": pair[1].bootstrap_servers,
-        f"{source}->{target}.enabled": "true",
-        f"{source}->{target}.topics": ".*",
-        "heartbeats.replication.enabled": "false",
-        "sync.topic.acls.enabled": "false",
-        "sync.group.offsets.enabled": "true",
-        "refresh.topics.interval.seconds": "1",
-        "emit.heartbeats.interval.seconds": "1",
-        "tasks.max": "1",
-        **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
+    usual = {
+        "sync_topic_acls_enabled": "false",
+        "sync_group_offsets_enabled": "true",
+        "refresh_topics_interval_seconds": "1",
+        "emit_heartbeats_interval_seconds": "1",
     }
-    return [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows([target])]
+    properties = one_way(pair[0], pair[1], ".*", ALIASES, **{**usual, **more})
+    flows = MirrorMakerConfig(Properties(properties)).flows(ALIASES[1:])
+    return [configured_flow(flow) for flow in flows]
 
 
 @contextmanager

@@ -15,12 +15,12 @@ from tests.faults.numbered import NUMBERED, numbering
 from tests.faults.schedule import Injection, Round
 from tests.faults.stalls import StallWatch
 from tests.faults.testbed import ALIAS, PARTITIONS, PINGS, PINGS_PARTITIONS, TOPIC, DrillTestbed
-from tests.faults.transacting import transacting
 from tests.faults.verdict import Verdict, verify
 from tests.faults.words import WordWatch, await_well, require_stopped
 from tests.support.broker_data import end_offsets
 from tests.support.progress import await_caught_up
 from tests.support.traffic import flowing
+from tests.support.transacting import transacting
 
 RATE: Final = 1000
 _PINGS_RATE: Final = 100

@@ -13,6 +13,7 @@ import javaproperties
 import psutil
 
 from sparkmirror.clusters.processes import Process, start_process
+from tests.support.any_cluster import AnyCluster
 from tests.support.waiting import await_value, patience
 
 COMMAND = str(Path(sys.executable).with_name("sparkmirror"))
@@ -33,6 +34,27 @@ REPLICATION = {
     "emit.heartbeats.enabled": "false",
 }
 """Settings of every mirror in tests. Heartbeats are disabled by default."""
+
+
+def one_way(
+    source: AnyCluster, target: AnyCluster, topics: str, aliases: tuple[str, str] = ("A", "B"), /, **more: str
+) -> dict[str, str]:
+    """Return the properties of a flow of one task.
+
+    An option in `more` is written with `_` for `.`, and with `__` for `-`.
+    """
+    here, there = aliases
+    return {
+        **REPLICATION,
+        "clusters": f"{here}, {there}",
+        f"{here}.bootstrap.servers": source.bootstrap_servers,
+        f"{there}.bootstrap.servers": target.bootstrap_servers,
+        f"{here}->{there}.enabled": "true",
+        f"{here}->{there}.topics": topics,
+        "heartbeats.replication.enabled": "false",
+        "tasks.max": "1",
+        **{name.replace("__", "-").replace("_", "."): value for name, value in more.items()},
+    }
 
 
 class Mirror:
@@ -122,6 +144,13 @@ class Mirror:
     def assert_stopped(self) -> None:
         assert self.wait(STOP_TIMEOUT_S) == 0, self.log_text()
         self.assert_nothing_left(_GONE_WITHIN_S)
+
+    def kill(self) -> None:
+        """Kill it with all that it has started, as an outage of the machine does."""
+        for process in self.processes():
+            process.send_signal(signal.SIGKILL)
+        self.wait(timeout_s=10)
+        self.assert_nothing_left(10)
 
     def assert_nothing_left(self, within_s: float) -> None:
         _, left = psutil.wait_procs(self.processes(), timeout=within_s * patience())

@@ -3,14 +3,11 @@
 Not part of `make test`: `python -m pytest tests/system/check_failback.py` takes three minutes.
 """
 
-import signal
 import subprocess
-import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
@@ -21,6 +18,7 @@ from tests.support.broker_data import append, create_topic, end_offsets, numbere
 from tests.support.connections import connection
 from tests.support.mirror import COMMAND, Mirror, running_mirror
 from tests.support.topic_reader import TopicReader
+from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
 
@@ -32,27 +30,6 @@ OWN: Final = 10_000
 WAIT_S: Final = 180.0
 OWNER: Final = owner_of("mm2-offsets.new.internal", ConnectorName("MirrorSourceConnector"))
 Placed = list[tuple[int | None, object]]
-
-
-class Load(threading.Thread):
-    """Writes to the new original until `end`."""
-
-    def __init__(self, cluster: LocalCluster) -> None:
-        super().__init__(daemon=True)
-        self._producer = confluent.Producer({"bootstrap.servers": cluster.bootstrap_servers, "linger.ms": 2})
-        self._ended = threading.Event()
-
-    def run(self) -> None:
-        count = 0
-        while not self._ended.wait(0.01):
-            count += 1
-            self._producer.produce(TOPIC, b"new %d" % count, partition=count % PARTITIONS)
-            self._producer.poll(0)
-
-    def end(self) -> None:
-        self._ended.set()
-        self.join()
-        self._producer.flush(30)
 
 
 def placed(cluster: LocalCluster, partition: int, topic: str = TOPIC) -> Placed:
@@ -106,23 +83,20 @@ def test_a_failback_that_is_killed_at_each_stage_ends_with_equal_logs(sides: Sid
         await_same(sides, mirror)
         flow = [str(mirror.file), "--flow", "old->new", "--execute", "--still-for", "1", "--timeout", "100"]
         subprocess.run([COMMAND, "promote", *flow], check=True, timeout=WAIT_S)
-        load = Load(new)
-        load.start()
-        for partition in range(PARTITIONS):
-            append(old, TOPIC, numbered(OWN, first=100_000 * (partition + 1)), partition=partition)
-        command = [COMMAND, "failback", *flow, "--delete", "--keep-aside", ASIDE]
-        killed_when(lambda: kept(old) > 0, command)
-        killed_when(lambda: kept(old) > OWN, command)
-        killed_when(lambda: TOPIC in read_migrations(connection(old), Alias("new"), OWNER).failbacks, command)
-        for process in mirror.processes():
-            process.send_signal(signal.SIGKILL)
-        mirror.wait(timeout_s=10)
-        mirror.assert_nothing_left(10)
-        mirror.start()
-        subprocess.run(command, check=True, timeout=WAIT_S)
-        subprocess.run([COMMAND, "failback", *flow, "--roll-back"], check=True, timeout=WAIT_S)
-        subprocess.run([COMMAND, "failback", *flow], check=True, timeout=WAIT_S)
-        load.end()
+        with flowing(new, TOPIC, rate=100, partitions=PARTITIONS):
+            for partition in range(PARTITIONS):
+                append(old, TOPIC, numbered(OWN, first=100_000 * (partition + 1)), partition=partition)
+            command = [COMMAND, "failback", *flow, "--delete", "--keep-aside", ASIDE]
+            killed_when(lambda: kept(old) > 0, command)
+            killed_when(lambda: kept(old) > OWN, command)
+            killed_when(
+                lambda: TOPIC in read_migrations(connection(old), Alias("new"), OWNER).failbacks, command
+            )
+            mirror.kill()
+            mirror.start()
+            subprocess.run(command, check=True, timeout=WAIT_S)
+            subprocess.run([COMMAND, "failback", *flow, "--roll-back"], check=True, timeout=WAIT_S)
+            subprocess.run([COMMAND, "failback", *flow], check=True, timeout=WAIT_S)
         await_same(sides, mirror)
         first = [100_000 * (partition + 1) for partition in range(PARTITIONS)]
         own = sorted(str(value) for at in first for _, value in numbered(OWN, at))

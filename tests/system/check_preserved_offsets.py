@@ -4,21 +4,21 @@ Not part of `make test`: `python -m pytest tests/system/check_preserved_offsets.
 """
 
 import random
-import signal
-import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import TopicPartition
 from tests.support.broker_data import append, create_topic, end_offsets, move_log_starts, numbered
-from tests.support.mirror import Mirror, running_mirror
+from tests.support.mirror import running_mirror
 from tests.support.topic_reader import TopicReader
+from tests.support.traffic import flowing
+from tests.support.transacting import transacting
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
 
@@ -47,49 +47,12 @@ class Topics(NamedTuple):
         return f"{self.alias}.{topic}"
 
 
-class Load(threading.Thread):
-    """Writes to both topics until `end`; every second transaction is aborted."""
-
-    def __init__(self, bootstrap_servers: str, topics: Topics) -> None:
-        super().__init__(daemon=True)
-        self._topics = topics
-        common = {"bootstrap.servers": bootstrap_servers, "log_level": 0, "linger.ms": 2}
-        self._plain = confluent.Producer(common)
-        self._transactional = confluent.Producer({**common, "transactional.id": f"load-{topics.alias}"})
-        self._transactional.init_transactions(30)
-        self._ended = threading.Event()
-        self.count = 0
-
-    def run(self) -> None:
-        while not self._ended.wait(0.02):
-            self._transactional.begin_transaction()
-            for _ in range(random.randint(1, 40)):
-                self.count += 1
-                value = b"%d" % self.count
-                self._plain.produce(self._topics.plain, value, b"key", partition=self.count % PARTITIONS)
-                self._transactional.produce(
-                    self._topics.transactional, value, partition=self.count % PARTITIONS
-                )
-            if self.count % 2:
-                self._transactional.commit_transaction(30)
-            else:
-                self._transactional.abort_transaction(30)
-            self._plain.poll(0)
-
-    def end(self) -> None:
-        self._ended.set()
-        self.join()
-        self._plain.flush(30)
-
-
 @contextmanager
-def load(cluster: LocalCluster, topics: Topics) -> Iterator[Load]:
-    made = Load(cluster.bootstrap_servers, topics)
-    made.start()
-    try:
-        yield made
-    finally:
-        made.end()
+def load(cluster: LocalCluster, topics: Topics) -> Iterator[None]:
+    """Write to both topics until the end of the block; every second transaction is aborted."""
+    transactions = transacting(cluster, topics.transactional, PARTITIONS, records=20, tick_s=0.02)
+    with flowing(cluster, topics.plain, rate=1000, partitions=PARTITIONS), transactions:
+        yield
 
 
 def placed(cluster: LocalCluster, topic: str, *, read_committed: bool) -> list[tuple[object, ...]]:
@@ -104,14 +67,6 @@ def placed(cluster: LocalCluster, topic: str, *, read_committed: bool) -> list[t
 def bounds(cluster: LocalCluster, topic: str) -> list[tuple[int, int]]:
     with TopicReader(cluster.bootstrap_servers, topic) as reader:
         return [reader.offsets(partition) for partition in range(PARTITIONS)]
-
-
-def kill(mirror: Mirror) -> None:
-    """As an outage of the machine, with all that it has started."""
-    for process in mirror.processes():
-        process.send_signal(signal.SIGKILL)
-    mirror.wait(timeout_s=10)
-    mirror.assert_nothing_left(10)
 
 
 @pytest.mark.parametrize("exactly_once", ["disabled", "enabled"])
@@ -141,16 +96,16 @@ def test_every_record_is_at_its_offset_after_kills_under_load(
     }
     written_to = topics.remote(topics.transactional)
     with running_mirror(tmp_path / "mirror", properties) as mirror:
-        with load(source, topics) as written:
-            for _ in range(KILLS):
-                before = end_offsets(target, [written_to]) if written.count else {}
+        with load(source, topics):
+            for kill in range(KILLS):
+                before = end_offsets(target, [written_to]) if kill else {}
                 await_value(
                     lambda before=before: end_offsets(target, [written_to]) != before,  # type: ignore[misc]  # a default binds the loop's value
                     WAIT_S,
                     lambda: f"nothing is copied: {mirror.log_text()[-2000:]}",
                 )
-                written.join(LOAD_S * random.random())
-                kill(mirror)
+                time.sleep(LOAD_S * random.random())
+                mirror.kill()
                 mirror.start()
         for topic in (topics.plain, topics.transactional):
             await_value(

@@ -3,16 +3,12 @@
 Not part of `make test`: `python -m pytest tests/system/check_promote.py` takes two minutes.
 """
 
-import signal
 import subprocess
-import threading
 import time
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing
 from pathlib import Path
 from typing import Final
 
-import confluent_kafka as confluent
 import pytest
 
 from sparkmirror.clusters import LocalCluster
@@ -23,8 +19,9 @@ from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.promotions import Promotion, Stage, parse_promotion, read_promotions
 from tests.support.broker_data import append, create_topic, topics
 from tests.support.connections import connection
-from tests.support.mirror import COMMAND, Mirror, running_mirror
+from tests.support.mirror import COMMAND, running_mirror
 from tests.support.topic_reader import TopicReader
+from tests.support.traffic import flowing
 from tests.support.waiting import await_value
 from tests.system.dual_run import Sides
 
@@ -36,38 +33,6 @@ WAIT_S: Final = 180.0
 OWNER: Final = owner_of("mm2-offsets.prior.internal", ConnectorName("MirrorSourceConnector"))
 
 
-class Load(threading.Thread):
-    """Writes to the source until `end`."""
-
-    def __init__(self, bootstrap_servers: str) -> None:
-        super().__init__(daemon=True)
-        self._producer = confluent.Producer({"bootstrap.servers": bootstrap_servers, "linger.ms": 2})
-        self._ended = threading.Event()
-        self._count = 0
-
-    def run(self) -> None:
-        while not self._ended.wait(0.005):
-            for _ in range(5):
-                self._count += 1
-                self._producer.produce(TOPIC, b"%d" % self._count, partition=self._count % PARTITIONS)
-            self._producer.poll(0)
-
-    def end(self) -> None:
-        self._ended.set()
-        self.join()
-        self._producer.flush(30)
-
-
-@contextmanager
-def load(cluster: LocalCluster) -> Iterator[None]:
-    made = Load(cluster.bootstrap_servers)
-    made.start()
-    try:
-        yield
-    finally:
-        made.end()
-
-
 def placed(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int | None, object]]:
     with TopicReader(cluster.bootstrap_servers, topic) as reader:
         return [(record.offset(), record.value()) for record in reader.read(partition)]
@@ -75,13 +40,6 @@ def placed(cluster: LocalCluster, topic: str, partition: int) -> list[tuple[int 
 
 def recorded(target: LocalCluster) -> Promotion | None:
     return read_promotions(connection(target), Alias("prior"), OWNER).get(TOPIC)
-
-
-def kill(mirror: Mirror) -> None:
-    for process in mirror.processes():
-        process.send_signal(signal.SIGKILL)
-    mirror.wait(timeout_s=10)
-    mirror.assert_nothing_left(10)
 
 
 def killed_at(stage: Stage, command: list[str], target: LocalCluster) -> Stage:
@@ -121,7 +79,8 @@ def test_a_promotion_that_is_killed_at_each_stage_ends_with_a_beginning_of_the_s
         "refresh.topics.interval.seconds": "1",
         "tasks.max": "2",
     }
-    with running_mirror(tmp_path / "mirror", properties) as mirror, load(source):
+    load = flowing(source, TOPIC, rate=1000, partitions=PARTITIONS)
+    with running_mirror(tmp_path / "mirror", properties) as mirror, load:
         await_value(
             lambda: REMOTE in topics(target) and len(placed(target, REMOTE, 0)) > 100,
             WAIT_S,
@@ -134,7 +93,7 @@ def test_a_promotion_that_is_killed_at_each_stage_ends_with_a_beginning_of_the_s
             before = len(placed(target, REMOTE, 0))
             await_value(lambda: len(placed(target, REMOTE, 0)) > before, WAIT_S, lambda: "nothing is copied")
         killed_at(Stage.SWITCHING, command, target)
-        kill(mirror)
+        mirror.kill()
         mirror.start()
         subprocess.run(command, check=True, timeout=WAIT_S)
         ended = recorded(target)
@@ -144,7 +103,7 @@ def test_a_promotion_that_is_killed_at_each_stage_ends_with_a_beginning_of_the_s
             append(target, REMOTE, [(None, b"own")], partition=partition)
         said = f"{TOPIC} is promoted: it is copied no more"
         count = mirror.log_text().count(said)
-        kill(mirror)
+        mirror.kill()
         mirror.start()
         await_value(lambda: mirror.log_text().count(said) > count, WAIT_S, lambda: mirror.log_text()[-2000:])
         time.sleep(5)  # what a task would write, it has written by then

@@ -16,13 +16,30 @@ _TIMEOUT_S: Final = 30.0
 
 
 @contextmanager
-def transacting(source: LocalCluster, topic: str, partitions: int) -> Iterator[None]:
-    """Until the end of the block. What a broker's death interrupts is aborted by the next producer."""
+def transacting(
+    source: LocalCluster, topic: str, partitions: int, *, records: int = _RECORDS, tick_s: float = _TICK_S
+) -> Iterator[None]:
+    """Write a transaction of so many records at each tick, until the end of the block.
+
+    What a broker's death interrupts is aborted by the next producer.
+    """
+
+    def write(enough: threading.Event) -> None:
+        producer, number = _producer(source), 0
+        while not enough.wait(tick_s):
+            producer.begin_transaction()
+            for each in range(records):
+                producer.produce(
+                    topic, b"%d" % number, b"transaction", partition=(number + each) % partitions
+                )
+            number += 1
+            end = producer.commit_transaction if number % 2 else producer.abort_transaction
+            end(_TIMEOUT_S)
 
     def produce(enough: threading.Event) -> None:
         while not enough.is_set():
             with suppress(confluent.KafkaException):
-                _write(source, topic, partitions, enough)
+                write(enough)
 
     try:
         with in_background(produce):
@@ -43,14 +60,3 @@ def _producer(source: LocalCluster) -> confluent.Producer:
     )
     producer.init_transactions(_TIMEOUT_S)
     return producer
-
-
-def _write(source: LocalCluster, topic: str, partitions: int, enough: threading.Event) -> None:
-    producer, number = _producer(source), 0
-    while not enough.wait(_TICK_S):
-        producer.begin_transaction()
-        for each in range(_RECORDS):
-            producer.produce(topic, b"%d" % number, b"transaction", partition=(number + each) % partitions)
-        number += 1
-        end = producer.commit_transaction if number % 2 else producer.abort_transaction
-        end(_TIMEOUT_S)
