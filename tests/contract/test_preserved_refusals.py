@@ -1,6 +1,7 @@
 """A beginning that the target refuses is sent in another form, or is an error; other topics continue."""
 
-from contextlib import closing
+from collections.abc import Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from typing import Final
 
@@ -10,11 +11,25 @@ from sparkmirror.copy.copy_plan import StatePlan, TaskPlan
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
-from sparkmirror.storage.progress import PartitionState
-from tests.contract.copying import Bench, ProgressReports, remote, running
+from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
+from sparkmirror.storage.attempts import owner_of
+from sparkmirror.storage.progress import PartitionProgress, PartitionState, parse
+from sparkmirror.storage.promotions import Promotion, Stage, promotion_record
+from tests.contract.copying import PROGRESS, WAIT_S, Bench, ProgressReports, remote, running
 from tests.contract.test_preserved_offsets import await_same, ends, plan_of
 from tests.memory.topic_configs import RECORDS_MAX
-from tests.support.broker_data import append, create_topic, delete_records, keyed, numbered
+from tests.support.any_cluster import AnyCluster
+from tests.support.broker_data import (
+    Keyed,
+    append,
+    create_topic,
+    delete_records,
+    ensure_compacted_topic,
+    keyed,
+    numbered,
+)
+from tests.support.connections import connection
+from tests.support.waiting import await_value
 
 
 @pytest.mark.memory
@@ -107,13 +122,86 @@ def test_an_original_is_never_to_be_deleted_and_its_direction_stands_by(memory_b
     assert keyed(memory_bench.source, topic) == keyed(memory_bench.target, topic) == STRANGERS
 
 
+@pytest.mark.memory
+def test_a_direction_of_a_pair_waits_for_the_first_position_that_the_opposite_flow_reports(
+    memory_bench: Bench,
+) -> None:
+    """Both directions start at once, and the copy is there before it is reported."""
+    plan = of_pair(kept_name(memory_bench, topic := "preserved.unreported", records=0))
+    back = opposite(memory_bench, plan)
+    elsewhere = "preserved.unreported.progress"
+    ensure_compacted_topic(memory_bench.source.bootstrap_servers, elsewhere)
+    with running(replace(back, state=replace(back.state, progress_topic=elsewhere))):
+        await_records(memory_bench.source, topic, STRANGERS)
+    with closing(ProgressReports(memory_bench)) as watch, running(plan):
+        report = watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
+        assert str(report.error).startswith("offsets can't be preserved yet: preserved.unreported-0: ")
+        assert str(report.error).endswith(
+            "; it waits for the first position that far->near reports, which may have copied it"
+        )
+        with running(back):
+            watch.await_progress(topic, lambda report: report.state is PartitionState.STANDBY)
+    assert PartitionState.FAILED not in states(memory_bench, topic)
+    with closing(ProgressReports(memory_bench)) as watch, running(replace(plan, attempt=1)):
+        watch.await_progress(
+            topic, lambda report: report.attempt == 1 and report.state is PartitionState.STANDBY
+        )
+    assert PartitionState.FAILED not in states(memory_bench, topic), "after a restart, too"
+
+
+@pytest.mark.memory
+@pytest.mark.parametrize("ends", ["refuses", "promoted"])
+def test_a_direction_of_a_pair_fails_when_the_opposite_flow_can_not_copy_it(
+    memory_bench: Bench, ends: str
+) -> None:
+    """Both clusters have records of their own; or the opposite flow has been ended for the topic."""
+    plan = of_pair(kept_name(memory_bench, topic := f"preserved.both-{ends}"))
+    back = opposite(memory_bench, plan)
+    with ExitStack() as stack:
+        watch = stack.enter_context(closing(ProgressReports(memory_bench)))
+        stack.enter_context(running(plan))
+        watch.await_progress(topic, lambda report: report.state is PartitionState.RETRYING)
+        if ends == "refuses":
+            stack.enter_context(running(back))
+        else:
+            promote(back, memory_bench.source)
+        report = watch.await_progress(topic, lambda report: report.state is PartitionState.FAILED)
+    assert "failback" in str(report.error)
+    assert keyed(memory_bench.target, topic) == STRANGERS
+
+
+def of_pair(plan: TaskPlan) -> TaskPlan:
+    """The plan as a file with both directions gives it."""
+    return replace(plan, partitions=tuple(replace(each, is_copied_back=True) for each in plan.partitions))
+
+
+def promote(plan: TaskPlan, target: AnyCluster) -> None:
+    migrations = StateTopic.MIGRATIONS.of(plan.flow.source)
+    ensure_compacted_topic(target.bootstrap_servers, migrations)
+    owner, topic = owner_of(plan.state.positions_topic, plan.connector), plan.partitions[0].source.topic
+    with closing(TopicWriter(plan.state.connection)) as writer:
+        writer.write(migrations, [promotion_record(owner, topic, Promotion(Stage.PROMOTED, 0, b"", {}))])
+
+
+def await_records(cluster: AnyCluster, topic: str, expected: Sequence[Keyed]) -> None:
+    await_value(
+        lambda: keyed(cluster, topic) == expected, WAIT_S, lambda: f"{keyed(cluster, topic)} of {expected}"
+    )
+
+
+def states(bench: Bench, topic: str) -> set[PartitionState]:
+    """All states that were reported, not only the last."""
+    reports = map(parse, read_topic(connection(bench.target), PROGRESS))
+    return {it.state for it in reports if isinstance(it, PartitionProgress) and it.source.topic == topic}
+
+
 def opposite(bench: Bench, plan: TaskPlan) -> TaskPlan:
     """The plan of the flow that goes back, with state topics of its own."""
     back = Bench(bench.target, bench.source)
-    there, compacted = plan.flow.target, {"cleanup.policy": "compact"}
+    there = plan.flow.target
     topics = {each: each.of(there) for each in (StateTopic.PROGRESS, StateTopic.ATTEMPTS)}
     for name in ("positions.back", *topics.values()):
-        create_topic(back.target.bootstrap_servers, name, config=compacted)
+        ensure_compacted_topic(back.target.bootstrap_servers, name)
     made = plan_of(back, plan.partitions[0].source.topic)
     return replace(
         made,

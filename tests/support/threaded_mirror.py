@@ -4,12 +4,11 @@ import threading
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.mirror.dedicated import MirrorMaker
-from sparkmirror.settings.configured import configured_flow
+from sparkmirror.settings.mirror_maker_file import parsed_mirror_maker
 from tests.support.threaded_spark import ThreadedSpark
 
 
@@ -18,7 +17,7 @@ def threaded_mirror(
     properties: Mapping[str, str], into: Sequence[str], accepted: Collection[Alias] = ()
 ) -> Iterator[tuple[MirrorMaker, list[SparkmirrorError]]]:
     """Run the flows into these clusters; the list gets the error with which the mirror ends."""
-    flows = [configured_flow(flow) for flow in MirrorMakerConfig(Properties(properties)).flows(into)]
+    flows = parsed_mirror_maker(Properties(properties), into).flows
     mirror = MirrorMaker(flows, ThreadedSpark().as_demanded(), accepted=accepted)
     errors: list[SparkmirrorError] = []
     waiting = threading.Thread(target=_wait, args=(mirror, errors), daemon=True)

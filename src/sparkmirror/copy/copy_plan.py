@@ -37,6 +37,8 @@ class CopyPartition:
     """Whether the target topic has `message.timestamp.type=LogAppendTime`."""
     preserves_offsets: bool = False
     """Whether each record has the offset of its source (`offsets.preserve`)."""
+    is_copied_back: bool = False
+    """Whether the same file has the opposite flow, and that copies the target topic to the source topic."""
     former_target: FormerTarget | None = None
     """The topic that was written to before the naming was changed, if that was so."""
     is_new: bool = False

@@ -28,6 +28,11 @@ def waits_for_failback(opposite: Flow) -> str:
     return f"{opposite} has copied it from {opposite.source}: it waits for a failback"
 
 
+def waits_for_report(opposite: Flow) -> str:
+    """Say that it is not known yet whether the source of a flow is a copy by the opposite one."""
+    return f"it waits for the first position that {opposite} reports, which may have copied it"
+
+
 class OnGap(Enum):
     """`offsets.gap`: a gap is so long that filling it takes longer than a beginning may take."""
 

@@ -55,10 +55,10 @@ from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_plan import SourceTopic, TopicPlan
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.cluster_ids import ClusterIds
+from sparkmirror.storage.opposite_flow import OppositeFlow
 from sparkmirror.storage.own_topics import OwnTopic, Unfit, unfit
 from sparkmirror.storage.positions import topics_with_positions
 from sparkmirror.storage.progress import PartitionProgress
-from sparkmirror.storage.progress_reader import reported_by_flow_from
 
 DEFAULT_RATE: Final = Rate(100_000_000, "a guess, what 1 Gbit/s carries")
 """The rate assumed for a mirror that was never behind long enough for a measurement."""
@@ -156,7 +156,7 @@ class _Planning:
             shifted=[at for at, position in left.positions.items() if position.run and position.run.shift],
             stopped=stopped(reported),
             filled=filled,
-            copied_back=self._copied_back() if filled else (),
+            opposite=self._opposite() if filled else OppositeFlow(),
             predecessors=self._predecessors() if filled else (),
             begins=left.begins,
             lost=left.lost,
@@ -335,11 +335,10 @@ class _Planning:
             )
         ]
 
-    def _copied_back(self) -> Collection[str]:
+    def _opposite(self) -> OppositeFlow:
         if self._settings.preserved_topics is None:
-            return ()
-        source = self._connector.consumer_of(0).connection
-        return {partition.topic for partition in reported_by_flow_from(self._on.flow.target, source)}
+            return OppositeFlow()
+        return OppositeFlow.read(self._on.flow.target, self._connector.consumer_of(0).connection)
 
     def _predecessors(self) -> Collection[str]:
         return self._part("positions", lambda: predecessors(self._on, self._connector), ())

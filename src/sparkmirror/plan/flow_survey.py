@@ -19,6 +19,7 @@ from sparkmirror.setup.acl_plan import AclPlan
 from sparkmirror.setup.config_plan import ConfigPlan
 from sparkmirror.setup.refused_configs import RefusedConfigs
 from sparkmirror.setup.topic_plan import TopicPlan
+from sparkmirror.storage.opposite_flow import OppositeFlow
 from sparkmirror.storage.own_topics import OwnTopic, Unfit
 
 
@@ -69,8 +70,8 @@ class FlowSurvey:
     """Partitions that are copied with other offsets, as their positions show."""
     stopped: Mapping[TopicPartition, str] = field(default_factory=dict)
     """Partitions that require action, as their tasks reported last, with the reason."""
-    copied_back: Collection[str] = ()
-    """Source topics that the opposite flow has copied from the target."""
+    opposite: OppositeFlow = field(default_factory=OppositeFlow)
+    """The reports of the opposite flow, which copies from the target to the source."""
     predecessors: Collection[str] = ()
     """Other connectors that have positions of this source."""
     filled: Collection[str] = ()

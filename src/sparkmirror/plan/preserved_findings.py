@@ -15,10 +15,12 @@ from sparkmirror.domain.preserving import (
     MARKERS_PER_S,
     OnGap,
     waits_for_failback,
+    waits_for_report,
 )
 from sparkmirror.domain.quantities import counted
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.settings.source import preserves_offsets
+from sparkmirror.settings.topic_selection import is_copied_back
 
 PRESERVED: Final = "preserved offsets"
 
@@ -57,16 +59,8 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
             yield _running(survey, topic)
             yield from _gap(survey, topic)
             yield from _holes(survey, topic)
-        elif remote in survey.filled and topic == remote and topic in survey.copied_back:
-            opposite = Flow(survey.target.alias, survey.source.alias)
-            text = f"standby: {waits_for_failback(opposite)}"
-            yield Finding(
-                PRESERVED,
-                Severity.NOTE,
-                topic,
-                text,
-                "sparkmirror promote and failback turn the direction round",
-            )
+        elif remote in survey.filled and (waits := _waits(survey, topic, remote)) is not None:
+            yield waits
         elif remote in survey.filled and continues:
             text = f"its offsets will be translated, not preserved: {remote} holds records already"
             yield Finding(
@@ -84,6 +78,19 @@ def preserved_topics(survey: FlowSurvey) -> Iterator[Finding]:
         else:
             yield _cost(survey, topic)
             yield from _holes(survey, topic)
+
+
+def _waits(survey: FlowSurvey, topic: str, remote: str) -> Finding | None:
+    """Find a topic that the opposite flow has copied, or may have copied."""
+    partitions = [TopicPartition(topic, number) for number in range(survey.source_topics.get(topic, 0))]
+    copies = survey.opposite.copies(*partitions) if topic == remote else False
+    opposite = Flow(survey.target.alias, survey.source.alias)
+    if copies:
+        remedy = "sparkmirror promote and failback turn the direction round"
+        return Finding(PRESERVED, Severity.NOTE, topic, f"standby: {waits_for_failback(opposite)}", remedy)
+    if copies is None and is_copied_back(survey.settings, topic):
+        return Finding(PRESERVED, Severity.NOTE, topic, waits_for_report(opposite))
+    return None
 
 
 def _running(survey: FlowSurvey, topic: str) -> Finding:

@@ -1,7 +1,7 @@
 """Parses and validates the settings of a flow's worker, connectors and clients before anything is started."""
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -133,6 +133,16 @@ def configured_flow(config: FlowProperties) -> ConfiguredFlow:
             for written in (config.source, config.checkpoint, config.heartbeat)
         },
     )
+
+
+def with_opposite(flow: ConfiguredFlow, others: Iterable[ConfiguredFlow]) -> ConfiguredFlow:
+    """Let a flow know the settings of the opposite one, if that is among the other flows of its file."""
+    source, target = flow.flow
+    opposite = next((it.source for it in others if it.flow == Flow(target, source)), None)
+    if flow.source is None or opposite is None:
+        return flow
+    settings = replace(flow.source.settings, opposite=opposite.settings)
+    return replace(flow, source=replace(flow.source, settings=settings))
 
 
 def configured_source(

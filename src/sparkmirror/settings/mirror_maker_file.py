@@ -1,7 +1,7 @@
 """Reads an mm2.properties, or a Strimzi resource in its place."""
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -14,7 +14,7 @@ from sparkmirror.config.metrics_options import MetricsOptions
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.errors import ConfigError
-from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
+from sparkmirror.settings.configured import ConfiguredFlow, configured_flow, with_opposite
 from sparkmirror.settings.parsing import (
     mirror_checkpoint_settings,
     mirror_heartbeat_settings,
@@ -60,8 +60,10 @@ def parsed_mirror_maker(
     """Finds every error of an mm2.properties that was read. Raises ConfigError."""
     config = MirrorMakerConfig(properties)
     flows = [configured_flow(flow) for flow in config.flows(into_clusters)]
-    _check_rings(config, flows)
-    return MirrorMakerFile(flows, dict(config.spark_properties()), config)
+    every = _every_flow(config, flows)
+    _check_rings(every)
+    paired = [with_opposite(flow, every) for flow in flows]
+    return MirrorMakerFile(paired, dict(config.spark_properties()), config)
 
 
 def check_file(file: forms.File) -> None:
@@ -86,7 +88,7 @@ def _check_mirror_maker(file: forms.File) -> None:
     properties = forms.mirror_maker_properties_of(file, Remarks())
     with _but_for_placeholders(properties, file.name):
         config = MirrorMakerConfig(properties, resolves=False)
-        _check_rings(config, [configured_flow(flow) for flow in config.flows()])
+        _check_rings([configured_flow(flow) for flow in config.flows()])
 
 
 def _check_connectors(file: forms.File) -> None:
@@ -115,14 +117,16 @@ def _but_for_placeholders(properties: Properties, file: str) -> Iterator[None]:
             raise
 
 
-def _check_rings(config: MirrorMakerConfig, flows: Sequence[ConfiguredFlow]) -> None:
-    """Check rings also with the file's other flows, which run elsewhere: their errors are reported there."""
+def _every_flow(config: MirrorMakerConfig, flows: Sequence[ConfiguredFlow]) -> Sequence[ConfiguredFlow]:
+    """Add the file's flows that run elsewhere, unless they have errors: those are reported there."""
     every = {flow.flow: flow for flow in flows}
     with suppress(ConfigError):
-        every.update(
-            (other.flow, configured_flow(other)) for other in config.flows() if other.flow not in every
-        )
-    sources = [flow.source for flow in every.values() if flow.source is not None]
+        every.update((it.flow, configured_flow(it)) for it in config.flows() if it.flow not in every)
+    return list(every.values())
+
+
+def _check_rings(flows: Iterable[ConfiguredFlow]) -> None:
+    sources = [flow.source for flow in flows if flow.source is not None]
     check_rings([RingFlow(source.settings, source.writes_producer_ids) for source in sources])
 
 

@@ -90,6 +90,9 @@ class MirrorSourceSettings:
     state_topics: frozenset[str] = frozenset()
     """The names of state topics that were configured: Connect's three, of each worker that is known."""
 
+    opposite: "MirrorSourceSettings | None" = None
+    """The settings of the opposite flow, if the same file has it."""
+
     @property
     def preserves_all(self) -> bool:
         """Whether the offsets of every topic are preserved."""

@@ -52,6 +52,19 @@ def remote_topic(settings: MirrorSourceSettings, topic: str) -> str:
     return settings.policy.format_remote_topic(settings.flow.source, topic)
 
 
+def is_copied_back(settings: MirrorSourceSettings, topic: str) -> bool:
+    """Return whether the same file's opposite flow copies to a topic what this one would copy from it."""
+    opposite = settings.opposite
+    try:
+        return (
+            opposite is not None
+            and remote_topic(settings, topic) == topic == remote_topic(opposite, topic)
+            and should_replicate(opposite, topic)
+        )
+    except PluginError:
+        return False
+
+
 Pairs: TypeAlias = Sequence[tuple[str, str]]
 """Source topic and remote topic of what is mirrored, sorted."""
 

@@ -19,7 +19,13 @@ from sparkmirror.settings.source import (
     preserves_offsets,
     transforms_of,
 )
-from sparkmirror.settings.topic_selection import Pairs, Selection, remote_topic, should_replicate
+from sparkmirror.settings.topic_selection import (
+    Pairs,
+    Selection,
+    is_copied_back,
+    remote_topic,
+    should_replicate,
+)
 from sparkmirror.setup.topic_deletes import DeleteTopic
 
 
@@ -152,12 +158,14 @@ def copy_partitions(
     for topic, remote in _mirrored(settings, source) if pairs is None else pairs:
         existing = target.get(remote, 0)
         is_preserved = preserves(topic)
+        comes_back = is_preserved and is_copied_back(settings, topic)
         transforms = transforms_of(settings, topic)
         for partition in range(source[topic].partitions):
             copied = CopyPartition(
                 TopicPartition(topic, partition),
                 remote,
                 preserves_offsets=is_preserved,
+                is_copied_back=comes_back,
                 transforms=transforms,
             )
             (ready if partition < existing else waiting).append(copied)

@@ -1,13 +1,10 @@
 """Follows the progress topic."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import closing
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import KafkaError
-from sparkmirror.domain.ids import Alias, ConnectorName, TopicPartition
-from sparkmirror.domain.state_topics import StateTopic
+from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.domain.troubles import Trouble
 from sparkmirror.kafka.data.topic_log import TopicTail
 from sparkmirror.policies.rate_limits import RateLimits
@@ -89,14 +86,3 @@ class ProgressReader:
 
     def close(self) -> None:
         self._tail.close()
-
-
-def reported_by_flow_from(source: Alias, target: ConnectionSettings) -> set[TopicPartition]:
-    """The partitions that a flow from `source` has copied, as it reports; none where that may not be read."""
-    with closing(ProgressReader(target, StateTopic.PROGRESS.of(source), may_be_missing=True)) as reader:
-        try:
-            reader.catch_up()
-        except KafkaError:  # there is no such flow, or nothing of it may be read
-            return set()
-        reports = reader.poll()
-        return {partition for (_, partition), report in reports.items() if report.position is not None}

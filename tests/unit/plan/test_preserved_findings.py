@@ -5,11 +5,14 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.domain.findings import Finding, Severity
-from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.preserving import OnGap, OnMismatch, Preserving
 from sparkmirror.plan.flow_survey import FlowSurvey
 from sparkmirror.plan.preserved_findings import preserved_topics
+from sparkmirror.policies.replication import IdentityReplicationPolicy
 from sparkmirror.settings.source import MirrorSourceSettings
+from sparkmirror.storage.opposite_flow import OppositeFlow
+from tests.support.progress_records import IDLE
 from tests.unit.plan.test_plan_findings import cluster
 
 
@@ -56,16 +59,37 @@ def test_a_topic_that_is_not_empty(survey: FlowSurvey) -> None:
     assert (running.severity, running.text) == (Severity.NOTE, "its offsets are preserved")
 
 
+def said(topic: str, position: int | None, error: str | None = None) -> OppositeFlow:
+    report = replace(IDLE, source=TopicPartition(topic, 1), position=position, error=error)
+    return OppositeFlow({(report.connector, report.source): report})
+
+
 def test_what_the_opposite_flow_has_copied_stands_by(survey: FlowSurvey) -> None:
-    kept = replace(survey, mirrored=[("orders", "orders")], filled={"orders"}, copied_back={"orders"})
+    kept = replace(survey, mirrored=[("orders", "orders")], filled={"orders"}, opposite=said("orders", 7))
     found = only(kept)
     assert (found.severity, found.text) == (
         Severity.NOTE,
         "standby: target->source has copied it from target: it waits for a failback",
     )
-    assert only(replace(kept, copied_back={"others"})).severity is Severity.BLOCKS
-    renamed = replace(survey, filled={"source.orders"}, copied_back={"orders"})
+    assert only(replace(kept, opposite=said("others", 7))).severity is Severity.BLOCKS
+    renamed = replace(survey, filled={"source.orders"}, opposite=said("orders", 7))
     assert only(renamed).severity is Severity.BLOCKS
+
+
+def test_a_direction_of_a_pair_waits_for_what_the_opposite_flow_reports(survey: FlowSurvey) -> None:
+    flow, identity = survey.settings.flow, IdentityReplicationPolicy()
+    back = replace(survey.settings, flow=Flow(flow.target, flow.source), policy=identity)
+    pair = replace(survey.settings, policy=identity, opposite=back)
+    kept = replace(survey, settings=pair, mirrored=[("orders", "orders")], filled={"orders"})
+    for unsaid in (OppositeFlow(), said("orders", None)):
+        found = only(replace(kept, opposite=unsaid))
+        assert (found.severity, found.text) == (
+            Severity.NOTE,
+            "it waits for the first position that target->source reports, which may have copied it",
+        )
+    refused = said("orders", None, "offsets can't be preserved: orders-1: it holds others")
+    assert only(replace(kept, opposite=refused)).severity is Severity.BLOCKS
+    assert only(replace(kept, settings=replace(pair, opposite=None))).severity is Severity.BLOCKS
 
 
 def test_a_topic_that_somebody_else_writes(survey: FlowSurvey) -> None:

@@ -9,6 +9,7 @@ import pytest
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.settings.changed_file import ChangedFile
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
+from sparkmirror.setup.topic_plan import SourceTopic, copy_partitions
 
 RESOURCE: Final = """\
 apiVersion: kafka.strimzi.io/v1
@@ -104,6 +105,44 @@ def test_limits_change_while_it_runs(file: Path) -> None:
     assert changed.poll() == {}
     (limits,) = changed.poll().values()
     assert limits.flow == 5000
+
+
+PAIR: Final = """\
+clusters = A, B
+A.bootstrap.servers = a:9092
+B.bootstrap.servers = b:9092
+replication.policy.class = org.apache.kafka.connect.mirror.IdentityReplicationPolicy
+A->B.enabled = true
+B->A.enabled = true
+offsets.preserve = true
+"""
+
+
+@pytest.mark.parametrize(
+    ("more", "returning"),
+    [
+        ("", {"orders", "bank"}),
+        ("A->B.topics = orders", {"orders"}),
+        ("A->B.topics.exclude = orders", {"bank"}),
+        ("B->A.offsets.preserve.topics = bank", {"bank"}),
+        ("A->B.offsets.preserve = false", {"orders", "bank"}),
+        ("A->B.enabled = false", set()),
+        ("A->B.replication.policy.class = org.apache.kafka.connect.mirror.DefaultReplicationPolicy", set()),
+    ],
+)
+def test_a_flow_knows_which_topics_the_opposite_one_of_its_file_copies_back(
+    tmp_path: Path, more: str, returning: set[str]
+) -> None:
+    file = tmp_path / "mm2.properties"
+    file.write_text(PAIR + more)
+    for into in (None, ["A"]):
+        source = next(it.source for it in read_mirror_maker_file(file, into).flows if it.flow.target == "A")
+        assert source is not None
+        plan = copy_partitions(
+            source.settings, {"orders": SourceTopic(1), "bank": SourceTopic(1)}, {"orders": 1, "bank": 1}
+        )
+        assert {each.source.topic for each in plan.ready if each.is_copied_back} == returning
+        assert len(plan.ready) == 2
 
 
 def test_a_ring_is_refused_whichever_of_its_flows_run_here(tmp_path: Path) -> None:

@@ -38,14 +38,14 @@ from sparkmirror.domain.incidents import (
     IncidentKind,
     target_recreated,
 )
-from sparkmirror.domain.preserving import REFUSED, waits_for_failback
+from sparkmirror.domain.preserving import REFUSED, waits_for_failback, waits_for_report
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.data.partition_reader import TOGETHER_MAX, SpanReader
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import Migrations, read_migrations
-from sparkmirror.storage.progress_reader import reported_by_flow_from
+from sparkmirror.storage.opposite_flow import OppositeFlow
 from sparkmirror.storage.promotions import promoted
 
 _log = logging.getLogger(__name__)
@@ -125,7 +125,7 @@ class PreservedEnds:
         translated = self._translated(reasons)
         kept = {at: reason for at, reason in reasons.items() if at not in translated}
         outcomes = self._filled(kept, has_others=has_others or bool(translated))
-        waiting = self._standing_by(outcomes)
+        waiting = self._waiting(outcomes)
         found = {at: waiting.get(at) or self._settled(at, each) for at, each in outcomes.items()}
         skipped = (kept[at].skipped for at, each in found.items() if not isinstance(each, Translated))
         write_dead_letters(self.plan, [letter for letter in skipped if letter])
@@ -136,15 +136,24 @@ class PreservedEnds:
         concerned = self.sources.intersection(sources)
         return promoted(self._migrations().promotions, concerned) if concerned else {}
 
-    def _standing_by(
-        self, outcomes: Mapping[TopicPartition, _Outcome]
-    ) -> Mapping[TopicPartition, StandbyError]:
-        """Find those whose source the opposite flow has copied from their target, as it reports."""
-        unknown = {at for at, each in outcomes.items() if isinstance(each, _Mismatch) and not each.is_copy}
-        kept = {it.source for it in self.plan.partitions if it.source == it.target} & unknown
+    def _waiting(self, outcomes: Mapping[TopicPartition, _Outcome]) -> Mapping[TopicPartition, KafkaError]:
+        """Find those whose source the opposite flow has copied from their target, or may have copied."""
+        unknown = {
+            at: each for at, each in outcomes.items() if isinstance(each, _Mismatch) and not each.is_copy
+        }
+        kept = [it for it in self.plan.partitions if it.source == it.target and it.source in unknown]
         here, there = self.plan.flow
-        copied = reported_by_flow_from(there, self.plan.consumer.connection) if kept else set()
-        return dict.fromkeys(kept & copied, StandbyError(waits_for_failback(Flow(there, here))))
+        reported = OppositeFlow.read(there, self.plan.consumer.connection) if kept else OppositeFlow()
+        found: dict[TopicPartition, KafkaError] = {}
+        for each in kept:
+            copies = reported.copies(each.source)
+            if copies:
+                found[each.source] = StandbyError(waits_for_failback(Flow(there, here)))
+            elif copies is None and each.is_copied_back:
+                why = f" ({reported.unread})" if reported.unread else ""
+                text = f"{unknown[each.source].what}; {waits_for_report(Flow(there, here))}{why}"
+                found[each.source] = RetriableError(f"{REFUSED} yet: {text}")
+        return found
 
     @property
     def _target(self) -> ConsumerSettings:

@@ -63,10 +63,7 @@ def mismatch(known: Known, tail: Tail) -> str | None:
     elif reason.diverged_at is not None and reason.diverged_at < target.end:
         what = f"the source has lost its records from offset {reason.diverged_at} on, and has others there"
     elif reason.position is None and not tail.is_own and target.end > max(source.start, found.accepted):
-        what = (
-            f"it ends at {target.end} with nothing of this flow, and its source begins at {source.start} "
-            "(sparkmirror failback lets the opposite of a promoted flow continue)"
-        )
+        what = f"it ends at {target.end} with nothing of this flow, and its source begins at {source.start}"
     elif reason.taken is not None and reason.taken < target.end:
         what = (
             f"the offset {reason.taken} of its next record is taken by a control marker, which its "
