@@ -50,7 +50,9 @@ class Situation(NamedTuple):
 
     @property
     def lag(self) -> Numbers:
-        return np.where(self.is_cut_off | self.is_away, NAN, self.partitions.lag)
+        """The records that this flow is to copy: none of what the opposite flow has copied."""
+        found = np.where(self.reports(PartitionState.STANDBY), 0.0, self.partitions.lag)
+        return np.where(self.is_cut_off | self.is_away, NAN, found)
 
     def reports(self, state: PartitionState) -> Flags:
         return np.equal(self.partitions.state, CODES[state])

@@ -452,3 +452,5 @@ def test_a_direction_that_waits_for_a_failback_is_standby_and_no_error() -> None
     assert (made.state.word, made.words) == (Word.STANDBY, {Word.STANDBY: 1})
     assert "failback" in made.state.advice
     assert flow(source(waiting, look())).state.word is Word.STANDBY, "its records are not copied by this flow"
+    assert made.lag.records == 0
+    assert flow(source(waiting, look("slow", 0, {"lag": 9}, lag_s=60.0))).lag.records == 9

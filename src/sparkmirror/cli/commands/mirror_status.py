@@ -110,8 +110,9 @@ def _rows(flow: FlowAnswer) -> Iterator[tuple[str, ...]]:
     name, topics = str(flow.flow), _topics(flow)
     for topic, partitions in topics[:_SHOWN_MAX]:
         records = _records(partitions)
-        lag = "?" if records is None else f"{records:,}"
-        yield name, topic, str(len(partitions)), lag, _word(partitions).value
+        word = _word(partitions)
+        lag = "-" if word is Word.STANDBY else "?" if records is None else f"{records:,}"
+        yield name, topic, str(len(partitions)), lag, word.value
     for topic, each in sorted(flow.promoted.items())[: max(0, _SHOWN_MAX - len(topics))]:
         yield name, topic, str(len(each.partings) or ""), "-", str(each)
     left = len(topics) + len(flow.promoted) - _SHOWN_MAX
@@ -142,14 +143,17 @@ def _notes(flow: FlowAnswer) -> Iterator[str]:
 
 def _facts(flow: FlowAnswer) -> Iterator[str]:
     unknown = _unknown(flow)
-    if unknown and unknown == len(flow.partitions):
+    copied = [it for it in flow.partitions if it.state.word is not Word.STANDBY]
+    if unknown and unknown == len(copied):
         yield f"lag unknown of {counted(unknown, 'partition')}"
-    elif flow.partitions:
-        records = sum(it.lag.records or 0 for it in flow.partitions)
-        places = counted(len(flow.partitions), "partition")
+    elif copied:
+        records = sum(it.lag.records or 0 for it in copied)
+        places = counted(len(copied), "partition")
         yield f"{counted(records, 'record')} to copy in {places}" + (
             f", {unknown:,} unknown" if unknown else ""
         )
+    elif flow.partitions:
+        yield f"{counted(len(flow.partitions), 'partition')} until a failback"
     elif flow.only_heartbeats:
         yield "only heartbeats"
     elif flow.state.word is not Word.UNKNOWN:

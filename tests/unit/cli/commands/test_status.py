@@ -112,6 +112,17 @@ def test_promoted_topics_are_named_without_a_lag() -> None:
     assert status_view([status]).rows == [("a->b", "orders", "", "-", "being promoted")]
 
 
+def test_a_standby_direction_has_nothing_to_copy() -> None:
+    """What its source has came from its target."""
+    waiting = look("bank", 0, {"state": PartitionState.STANDBY, "error": "b->a has copied it", "lag": 100})
+    alone = status_view(answers(source(waiting, is_running=True)))
+    assert (alone.code, alone.rows) == (0, [("a->b", "bank", "1", "-", "standby")])
+    assert alone.notes[1:] == ["a->b: standby, 1 partition until a failback", "  bank-0: b->a has copied it"]
+    (beside,) = answers(source(waiting, look("orders", 0, {"lag": 9}, lag_s=60.0)))
+    assert "9 records to copy in 1 partition" in status_view([beside]).notes[1]
+    assert to_json(beside)["lag_records"] == 9
+
+
 def test_json_has_everything() -> None:
     found = json.loads(json.dumps(to_json(*answers(*LOOKS))))
     assert (found["flow"], found["state"], found["running"]) == ("a->b", "action required", True)
