@@ -1,7 +1,7 @@
 """A beginning that the target refuses is sent in another form, or is an error; other topics continue."""
 
 from collections.abc import Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import Final
 
@@ -9,7 +9,8 @@ import pytest
 
 from sparkmirror.copy.copy_plan import StatePlan, TaskPlan
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
-from sparkmirror.domain.ids import Flow, TopicPartition
+from sparkmirror.domain.errors import KafkaError
+from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter, read_topic
 from sparkmirror.storage.attempts import owner_of
@@ -17,6 +18,7 @@ from sparkmirror.storage.progress import PartitionProgress, PartitionState, pars
 from sparkmirror.storage.promotions import Promotion, Stage, promotion_record
 from tests.contract.copying import PROGRESS, WAIT_S, Bench, ProgressReports, remote, running
 from tests.contract.test_preserved_offsets import await_same, ends, plan_of
+from tests.memory.server import serving
 from tests.memory.topic_configs import RECORDS_MAX
 from tests.support.any_cluster import AnyCluster
 from tests.support.broker_data import (
@@ -29,6 +31,8 @@ from tests.support.broker_data import (
     numbered,
 )
 from tests.support.connections import connection
+from tests.support.mirror import one_way
+from tests.support.threaded_mirror import threaded_mirror
 from tests.support.waiting import await_value
 
 
@@ -141,12 +145,12 @@ def test_a_direction_of_a_pair_waits_for_the_first_position_that_the_opposite_fl
         )
         with running(back):
             watch.await_progress(topic, lambda report: report.state is PartitionState.STANDBY)
-    assert PartitionState.FAILED not in states(memory_bench, topic)
+    assert PartitionState.FAILED not in states(memory_bench.target, topic)
     with closing(ProgressReports(memory_bench)) as watch, running(replace(plan, attempt=1)):
         watch.await_progress(
             topic, lambda report: report.attempt == 1 and report.state is PartitionState.STANDBY
         )
-    assert PartitionState.FAILED not in states(memory_bench, topic), "after a restart, too"
+    assert PartitionState.FAILED not in states(memory_bench.target, topic), "after a restart, too"
 
 
 @pytest.mark.memory
@@ -170,6 +174,27 @@ def test_a_direction_of_a_pair_fails_when_the_opposite_flow_can_not_copy_it(
     assert keyed(memory_bench.target, topic) == STRANGERS
 
 
+@pytest.mark.memory
+def test_both_directions_of_a_file_start_without_an_error() -> None:
+    with serving("id of A") as here, serving("id of B") as there:
+        create_topic(here.bootstrap_servers, topic := "orders")
+        append(here, topic, numbered(100))
+        more = {
+            "B->A_enabled": "true",
+            "B->A_topics": topic,
+            "replication_policy_class": "org.apache.kafka.connect.mirror.IdentityReplicationPolicy",
+            "offsets_preserve": "true",
+            "refresh_topics_interval_seconds": "1",
+        }
+        with threaded_mirror(one_way(here, there, topic, **more), ("A", "B")):
+            back = StateTopic.PROGRESS.of(Alias("B"))
+            await_value(
+                lambda: PartitionState.STANDBY in states(here, topic, back), WAIT_S, lambda: "not standby"
+            )
+        assert PartitionState.FAILED not in states(here, topic, back)
+        assert keyed(here, topic) == keyed(there, topic) == numbered(100)
+
+
 def of_pair(plan: TaskPlan) -> TaskPlan:
     """The plan as a file with both directions gives it."""
     return replace(plan, partitions=tuple(replace(each, is_copied_back=True) for each in plan.partitions))
@@ -189,10 +214,12 @@ def await_records(cluster: AnyCluster, topic: str, expected: Sequence[Keyed]) ->
     )
 
 
-def states(bench: Bench, topic: str) -> set[PartitionState]:
+def states(target: AnyCluster, topic: str, progress: str = PROGRESS) -> set[PartitionState]:
     """All states that were reported, not only the last."""
-    reports = map(parse, read_topic(connection(bench.target), PROGRESS))
-    return {it.state for it in reports if isinstance(it, PartitionProgress) and it.source.topic == topic}
+    with suppress(KafkaError):  # the mirror has not created it yet
+        reports = list(map(parse, read_topic(connection(target), progress)))
+        return {it.state for it in reports if isinstance(it, PartitionProgress) and it.source.topic == topic}
+    return set()
 
 
 def opposite(bench: Bench, plan: TaskPlan) -> TaskPlan:
