@@ -217,6 +217,72 @@ def test_exchanged_addresses_let_nothing_be_written_until_a_person_accepts_them(
     assert dict(contents(source, target).items() - before.items()) == {}
 
 
+ONE_WAY: Final = {"B->A.enabled": "false", "emit.heartbeats.enabled": "true"}
+BEATS_S: Final = {"emit.heartbeats.interval.seconds": "1"}
+
+
+def beats(server: MemoryServer) -> int:
+    return sum(log.end for at, log in server.cluster.logs() if at.topic == "heartbeats")
+
+
+def test_a_target_that_comes_late_is_compared_when_it_answers(
+    source: MemoryServer, target: MemoryServer, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Until then the flow waits, and the file's heartbeats, which need only the source, are written."""
+    with mirroring(source, target, into=("A", "B"), **ONE_WAY, **BEATS_S):
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+    for server in (source, target):
+        allow_any(server)
+    fill(source, 100, 50)
+    before, beaten = contents(target), beats(source)
+    target.go_away()
+    with mirroring(source, target, into=("A", "B"), **ONE_WAY, **BEATS_S) as trouble:
+        await_value(lambda: beats(source) > beaten + 1, WAIT_S, lambda: "no heartbeats")
+        await_value(lambda: "B does not answer: " in caplog.text, WAIT_S, lambda: caplog.text)
+        assert trouble() is None
+        target.cluster.name = "id of C"  # which has copies of all topics, as a backup that was restored
+        target.come_back()
+        await_value(lambda: "cluster-changed: B is" in str(trouble()), WAIT_S, lambda: str(trouble()))
+        assert "B is the cluster id of B, and 127.0.0.1:" in str(trouble())
+        assert "leads to the cluster id of C: nothing is written there" in str(trouble())
+        await_quiet(source)
+    assert {at: end for (_, at), end in contents(target).items()} == {
+        at: end for (_, at), end in before.items()
+    }
+
+
+def await_quiet(server: MemoryServer) -> None:
+    """Wait until no heartbeats are written."""
+    seen = [beats(server)]
+
+    def is_quiet() -> bool:
+        time.sleep(2.5)
+        seen.append(beats(server))
+        return seen[-1] == seen[-2]
+
+    await_value(is_quiet, WAIT_S, lambda: f"heartbeats: {seen}")
+
+
+def test_addresses_that_were_exchanged_get_nothing_also_while_one_does_not_answer(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    with mirroring(source, target, into=("A", "B"), **ONE_WAY, **BEATS_S):
+        await_copied(target, (0, 100))
+        await_position(target, 99)
+    before = contents(source, target)
+    for server in (source, target):
+        allow_any(server)
+    source.go_away()
+    with mirroring(target, source, into=("A", "B"), **ONE_WAY, **BEATS_S) as trouble:
+        time.sleep(3 * REFRESH_S)
+        assert contents(source, target) == before
+        source.come_back()
+        await_value(lambda: "cluster-changed: " in str(trouble()), WAIT_S, lambda: str(trouble()))
+        time.sleep(REFRESH_S)
+        assert contents(source, target) == before
+
+
 def contents(*servers: MemoryServer) -> dict[tuple[str, str], int]:
     return {
         (server.cluster.name, str(at)): log.end for server in servers for at, log in server.cluster.logs()

@@ -7,7 +7,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from sparkmirror.config.connector_options import CHECKPOINT_CONNECTOR, OWN_OPTIONS, SOURCE_CONNECTOR
+from sparkmirror.config.connector_options import (
+    CHECKPOINT_CONNECTOR,
+    HEARTBEAT_CONNECTOR,
+    OWN_OPTIONS,
+    SOURCE_CONNECTOR,
+)
 from sparkmirror.config.definitions import Option, Required
 from sparkmirror.config.metrics_options import METRICS
 from sparkmirror.config.worker_options import OWN_WORKER
@@ -37,7 +42,7 @@ def rendered() -> str:
     """The text of the page."""
     connectors = [
         _section(without_package(name), _CONNECTOR, OWN_OPTIONS[name])
-        for name in (SOURCE_CONNECTOR, CHECKPOINT_CONNECTOR)
+        for name in (SOURCE_CONNECTOR, CHECKPOINT_CONNECTOR, HEARTBEAT_CONNECTOR)
     ]
     worker = _section("Connect worker", _WORKER, OWN_WORKER)
     return "\n".join((_HEAD, *connectors, worker, _section("`/metrics`", _METRICS, METRICS)))

@@ -70,7 +70,7 @@ def clusters_of(flows: Iterable[ConfiguredFlow]) -> Iterator[ConnectionSettings]
     """A flow that only emits heartbeats writes to its target, and reads nothing."""
     for flow in flows:
         if flow.source is None:
-            yield flow.heartbeat.admin
+            yield flow.heartbeat.target_admin
         else:
             yield from (flow.source.source_admin, flow.source.target_admin)
 

@@ -53,6 +53,15 @@ class _StartAt:
         return "earliest, latest, a time, a duration, or empty"
 
 
+_ON_CLUSTER_CHANGE: Final = Option(
+    "on.cluster.change",
+    Type.STRING,
+    "stop",
+    "What to do when another cluster, by its id, answers at an alias's address: stop until you "
+    "say which is meant, or continue with it as at a first start.",
+    validator=OneOf(("stop", "continue")),
+)
+
 OWN_SOURCE: Final = Definition(
     (
         Option(
@@ -72,14 +81,7 @@ OWN_SOURCE: Final = Definition(
             "source has, unless auto.offset.reset is latest.",
             validator=OneOf(("record", "fail", "restart")),
         ),
-        Option(
-            "on.cluster.change",
-            Type.STRING,
-            "stop",
-            "What to do when another cluster, by its id, answers at an alias's address: stop until you "
-            "say which is meant, or continue with it as at a first start.",
-            validator=OneOf(("stop", "continue")),
-        ),
+        _ON_CLUSTER_CHANGE,
         Option(
             "start.at",
             Type.STRING,
@@ -259,6 +261,7 @@ OWN_SOURCE: Final = Definition(
 
 OWN_CHECKPOINT: Final = Definition(
     (
+        _ON_CLUSTER_CHANGE,
         Option(
             "translation.resolve",
             Type.STRING,
@@ -289,12 +292,15 @@ OWN_CHECKPOINT: Final = Definition(
 )
 """Our options of a MirrorCheckpointConnector."""
 
-OWN: Final = OWN_SOURCE | OWN_CHECKPOINT
+OWN_HEARTBEAT: Final = Definition((_ON_CLUSTER_CHANGE,))
+"""Our options of a MirrorHeartbeatConnector."""
+
+OWN: Final = OWN_SOURCE | OWN_CHECKPOINT | OWN_HEARTBEAT
 
 OWN_OPTIONS: Final[Mapping[str, Definition]] = {
     SOURCE_CONNECTOR: OWN_SOURCE,
     CHECKPOINT_CONNECTOR: OWN_CHECKPOINT,
-    HEARTBEAT_CONNECTOR: Definition(()),
+    HEARTBEAT_CONNECTOR: OWN_HEARTBEAT,
 }
 """Our options by connector."""
 

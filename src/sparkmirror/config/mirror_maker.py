@@ -63,6 +63,8 @@ class FlowProperties:
     heartbeat: Properties
     state_topics: frozenset[str] = frozenset()
     """The topics in which the workers of all flows of the file store their state."""
+    is_copied_back: bool = False
+    """Whether the opposite flow copies, by the same file."""
 
 
 class MirrorMakerConfig:
@@ -214,6 +216,7 @@ class MirrorMakerConfig:
             checkpoint=_without_chain(self.resolve(self.connector_properties(flow, CHECKPOINT_CONNECTOR))),
             heartbeat=_without_chain(self.resolve(self.connector_properties(flow, HEARTBEAT_CONNECTOR))),
             state_topics=self._state_topics(),
+            is_copied_back=Flow(flow.target, flow.source) in self.mirroring(),
         )
 
     def _state_topics(self) -> frozenset[str]:

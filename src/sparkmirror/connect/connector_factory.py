@@ -5,14 +5,14 @@ from concurrent.futures import Future
 from functools import partial
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.connector_parser import Configured, ConnectorParser
+from sparkmirror.connect.connector_parser import ConnectorParser
 from sparkmirror.connect.validation.values import Given
 from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, IdleRun, SourceRun
 from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_planning import plan_source
-from sparkmirror.settings.configured import ConfiguredCheckpoint, ConfiguredSource
+from sparkmirror.settings.configured import Configured, ConfiguredCheckpoint, ConfiguredSource
 from sparkmirror.spark.session import Session
 
 Prepared = Callable[[], ConnectorRun]

@@ -21,8 +21,7 @@ from sparkmirror.domain.connect import ConnectorConfig
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Flow
 from sparkmirror.settings.configured import (
-    ConfiguredCheckpoint,
-    ConfiguredHeartbeat,
+    Configured,
     ConfiguredSource,
     FlowWorker,
     configured_checkpoint,
@@ -30,8 +29,6 @@ from sparkmirror.settings.configured import (
     configured_source,
 )
 from sparkmirror.transforms.parsing import function_keys
-
-Configured = ConfiguredSource | ConfiguredCheckpoint | ConfiguredHeartbeat
 
 _FILES: Final = (
     "sync.users",

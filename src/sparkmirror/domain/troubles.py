@@ -156,6 +156,11 @@ class Trouble(NamedTuple):
         return self.cause.text(self.name or self.what)
 
 
+def changed_cluster(alias: str, why: str) -> Trouble:
+    """Make the trouble of a connector at whose cluster's address another one answers."""
+    return Trouble(Cause(TroubleWord.FAILED, Subject.ACTION, why), f"reaching {alias}")
+
+
 def lasts(error: SparkmirrorError, for_s: float) -> bool:
     """Whether an error, of the last `for_s` seconds, is a trouble of its own that does not pass by itself.
 

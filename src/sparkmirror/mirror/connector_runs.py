@@ -11,14 +11,14 @@ from functools import partial
 from typing import Final, Protocol
 
 from sparkmirror.domain.connect import ConnectorConfig
-from sparkmirror.domain.ids import Alias
+from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.state_topics import StateTopic
-from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.domain.troubles import Trouble, changed_cluster
 from sparkmirror.groups.checkpoint_connector import CheckpointConnector
 from sparkmirror.metrics.looks import ConnectorLook, GroupsLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.readings import CheckpointReading, ConnectorReading, HeartbeatReading, SourceReading
 from sparkmirror.mirror.event_log import EventLog
-from sparkmirror.mirror.flow_clusters import FlowClusters
+from sparkmirror.mirror.flow_clusters import ClustersAlone, FlowClusters, OppositeClusters
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup
 from sparkmirror.mirror.progress_watch import ProgressWatch
@@ -39,9 +39,14 @@ from sparkmirror.status.cluster_watch import ClusterWatch
 from sparkmirror.status.topic_histories import EventHistory, MigrationHistory
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.events import EventKind
+from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.progress_reader import ProgressReader
 
 _TASK_INDEX: Final = "task.index"
+
+
+Clusters = FlowClusters | ClustersAlone | OppositeClusters
+"""Tells whether the clusters of a flow are those that are meant."""
 
 
 class ConnectorRun(Protocol):
@@ -117,8 +122,9 @@ class SourceRun:
         self._session = session
         self.slots = connector.settings.tasks_max
         self._events = EventLog(on.flow, connector.name, on.worker_client)
-        self.limits = RateLimitUpdates(on, connector, self._events.note)
         self.clusters = FlowClusters(on, connector, accepted, self._events.note)
+        self._events.may_write = is_meant = partial(_is_target_meant, on.flow, self.clusters)
+        self.limits = RateLimitUpdates(on, connector, self._events.note, is_meant)
         self._source = SourceConnector(
             on,
             connector,
@@ -157,7 +163,11 @@ class SourceRun:
         yield PeriodicThread("end of comparisons", log, lambda: (), self.verifying.stop)
         yield from (cluster.thread for cluster in self._clusters)
         if connector.settings.lag_group_id:
-            yield LagGroup(on.flow, connector, self._progress.reports).thread
+            yield LagGroup(on.flow, connector, partial(self._reports_about, on.flow.source)).thread
+
+    def _reports_about(self, source: Alias) -> Collection[PartitionProgress]:
+        """Return none before the source is the cluster that is meant."""
+        return self._progress.reports() if source in self.clusters.meant else ()
 
     @property
     def up(self) -> Mapping[Alias, bool | None]:
@@ -186,7 +196,7 @@ class SourceRun:
 
     def troubles(self) -> Sequence[Trouble]:
         changed = [
-            Trouble(Cause(TroubleWord.FAILED, Subject.ACTION, watch.changed), f"reaching {watch.cluster}")
+            changed_cluster(watch.cluster, watch.changed)
             for watch in self._clusters
             if watch.changed is not None
         ]
@@ -240,6 +250,14 @@ class SourceRun:
         return self._progress.meter.look(of, assignment, now)
 
 
+def _is_target_meant(flow: Flow, clusters: Clusters) -> bool:
+    return flow.target in clusters.meant
+
+
+def _threads_of(clusters: Clusters) -> Sequence[PeriodicThread]:
+    return () if isinstance(clusters, FlowClusters) else (clusters.thread,)
+
+
 def _tell_failures(threads: Iterable[PeriodicThread], events: EventLog) -> None:
     """Let what fails on the threads be a trouble of the connector, if it does not pass by itself."""
     for thread in threads:
@@ -273,13 +291,20 @@ class CheckpointRun(_DriverRun):
     """A running MirrorCheckpointConnector: one task, a thread of the driver, whatever `tasks.max` is."""
 
     def __init__(
-        self, on: FlowWorker, connector: ConfiguredCheckpoint, require: Callable[[], None] = lambda: None
+        self,
+        on: FlowWorker,
+        connector: ConfiguredCheckpoint,
+        clusters: Clusters | None = None,
+        accepted: Collection[Alias] = (),
     ) -> None:
-        """`require` returns when the clusters are those that are meant."""
+        """`clusters` are the flow's, None without a source connector beside it; `accepted` as `SourceRun`."""
         self._of = on.flow, connector.name
         self._events = EventLog(on.flow, connector.name, on.worker_client, is_main=False)
-        self._checkpoints = CheckpointConnector(on, connector, require, self._events.troubles)
-        self.threads: Sequence[PeriodicThread] = (self._checkpoints.thread, self._events.thread)
+        clusters = clusters or ClustersAlone(on, connector, accepted, self._events.troubles)
+        self._events.may_write = partial(_is_target_meant, on.flow, clusters)
+        self._checkpoints = CheckpointConnector(on, connector, clusters.require, self._events.troubles)
+        own = (self._checkpoints.thread, self._events.thread)
+        self.threads: Sequence[PeriodicThread] = (*own, *_threads_of(clusters))
         _tell_failures(self.threads, self._events)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:
@@ -304,15 +329,26 @@ class HeartbeatRun(_DriverRun):
     """A running MirrorHeartbeatConnector."""
 
     def __init__(
-        self, on: FlowWorker, connector: ConfiguredHeartbeat, require: Callable[[], None] = lambda: None
+        self,
+        on: FlowWorker,
+        connector: ConfiguredHeartbeat,
+        clusters: Clusters | None = None,
+        accepted: Collection[Alias] = (),
+        *,
+        remembers: bool = True,
     ) -> None:
-        """`require` returns when the clusters are those that are meant."""
+        """`clusters` and `accepted` as `CheckpointRun`; else they are remembered if it `remembers` them."""
         self._of = on.flow, connector.name
         self._emits = connector.settings.emit
         self._interval_s = connector.settings.interval_s
         self._events = EventLog(on.flow, connector.name, on.worker_client, is_main=False)
-        self._heartbeats = HeartbeatConnector(on, connector, require, self._events.troubles)
-        self.threads: Sequence[PeriodicThread] = (self._heartbeats.thread, self._events.thread)
+        clusters = clusters or ClustersAlone(
+            on, connector, accepted, self._events.troubles, remembers=remembers
+        )
+        self._events.may_write = partial(_is_target_meant, on.flow, clusters)
+        self._heartbeats = HeartbeatConnector(on, connector, clusters.require, self._events.troubles)
+        own = (self._heartbeats.thread, self._events.thread)
+        self.threads: Sequence[PeriodicThread] = (*own, *(_threads_of(clusters) if self._emits else ()))
         _tell_failures(self.threads, self._events)
 
     def tasks(self) -> Sequence[ConnectorConfig] | None:

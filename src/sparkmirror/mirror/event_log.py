@@ -88,6 +88,8 @@ class EventLog:
             )
         )
         self._close = writer.close
+        self.may_write: Callable[[], bool] = lambda: True
+        """Whether the cluster of both topics is the one that is meant: until it is, everything waits."""
         self._waiting: deque[Event] = deque()
         self._dropped = 0
         self._lock = threading.Lock()
@@ -120,13 +122,13 @@ class EventLog:
             self.note(EventKind.STOPPED, "was stopped")
         self._events.paused_until = 0.0
         self.flush()
-        if self._published is not None:
+        if self._published is not None and self.may_write():
             self._put(self._progress, [ConnectorTroubles(self._connector, (), is_stopped=True)])
         self._close()
 
     def flush(self) -> None:
         """Write what waits. Called by `thread`."""
-        if self._clock() < self._events.paused_until:
+        if self._clock() < self._events.paused_until or not self.may_write():
             return
         with self._lock:
             events, dropped = list(self._waiting), self._dropped
@@ -144,7 +146,7 @@ class EventLog:
     def publish(self) -> None:
         """Write what the connector can't do, if that has changed. Called by `thread`."""
         now = self.troubles.now
-        if now is self._published or self._clock() < self._progress.paused_until:
+        if now is self._published or self._clock() < self._progress.paused_until or not self.may_write():
             return
         if self._put(self._progress, [ConnectorTroubles(self._connector, now)]):
             self._published = now

@@ -4,12 +4,12 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 
-from sparkmirror.domain.errors import ClusterChangedError, SameClusterError, SparkmirrorError
+from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.incidents import OnClusterChange
 from sparkmirror.metrics.looks import ConnectorLook
 from sparkmirror.mirror.connector_runs import CheckpointRun, ConnectorRun, HeartbeatRun, SourceRun
-from sparkmirror.mirror.flow_clusters import FlowClusters
+from sparkmirror.mirror.flow_clusters import FlowClusters, OppositeClusters
 from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.periodic.jobs import start_all, stop_all
 from sparkmirror.policies.rate_limits import RateLimits
@@ -31,21 +31,20 @@ class FlowRun:
     ) -> None:
         """`accepted` are the clusters that an operator has accepted, whatever they were before.
 
-        `shared` is one for all flows of this process. A flow that only emits heartbeats remembers no
-        clusters: its `opposite` knows them.
+        `shared` is one for all flows of this process. The `opposite` flow knows the clusters of a flow that
+        only emits heartbeats.
         """
         self._shown = flow.shown
         self._settings = None if flow.source is None else flow.source.settings
         self._source = (
             None if flow.source is None else SourceRun(flow, flow.source, session, slots_of, accepted, shared)
         )
-        require = (
-            _unless_refused(opposite, accepted) if self._source is None else self._source.clusters.require
-        )
+        own = None if self._source is None else self._source.clusters
+        heard = own or _opposite_clusters(flow, opposite, accepted)
         self._configured = {} if flow.source is None else flow.shown.get(flow.source.name, {})
         self.connectors: Sequence[ConnectorRun] = [
-            HeartbeatRun(flow, flow.heartbeat, require),
-            *([] if flow.checkpoint is None else [CheckpointRun(flow, flow.checkpoint, require)]),
+            HeartbeatRun(flow, flow.heartbeat, heard, accepted, remembers=not flow.is_copied_back),
+            *([] if flow.checkpoint is None else [CheckpointRun(flow, flow.checkpoint, own, accepted)]),
             *([] if self._source is None else [self._source]),
         ]
 
@@ -94,24 +93,12 @@ class FlowRun:
             self._source.limits.change(limits)
 
 
-def _unless_refused(opposite: ConfiguredFlow | None, accepted: Collection[Alias]) -> Callable[[], None]:
-    """Let heartbeats be emitted unless the opposite flow may not run between these clusters.
-
-    Also while it can't be known whether it may.
-    """
+def _opposite_clusters(
+    flow: ConfiguredFlow, opposite: ConfiguredFlow | None, accepted: Collection[Alias]
+) -> OppositeClusters | None:
     if opposite is None or opposite.source is None:
-        return lambda: None
-    clusters = FlowClusters(opposite, opposite.source, accepted)
-
-    def require() -> None:
-        try:
-            clusters.require()
-        except (ClusterChangedError, SameClusterError):
-            raise
-        except SparkmirrorError:
-            return
-
-    return require
+        return None
+    return OppositeClusters(FlowClusters(opposite, opposite.source, accepted), flow)
 
 
 def end_flows(runs: Iterable[FlowRun]) -> None:

@@ -36,7 +36,11 @@ class HeartbeatConnector:
         topic = heartbeats_topic(on.flow, connector)
         self.troubles = troubles or Troubles(log)
         self._topics = OwnTopics(
-            [] if topic is None else [topic], connector.admin, connector.admin_plugins, log, self.troubles
+            [] if topic is None else [topic],
+            connector.target_admin,
+            connector.admin_plugins,
+            log,
+            self.troubles,
         )
         off = heartbeats_off(on.flow)
         tell = self.troubles.of_denials("denied", lambda error: _not_written(connector, error, off))
@@ -62,6 +66,7 @@ class HeartbeatConnector:
         self._topics.watch(time.monotonic())
 
     def _emit(self) -> None:
+        self._require()
         if not self._topics.result.refused:
             self._denials.attempt(self._write)
 

@@ -1,7 +1,7 @@
 """Passes changes of a flow's rate limits on to its running tasks, which enforce them (`copy/throttle.py`)."""
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.state_topics import StateTopic
@@ -25,9 +25,16 @@ class RateLimitUpdates:
     plans already, or its record comes behind the announcement, where tasks see it.
     """
 
-    def __init__(self, on: FlowWorker, connector: ConfiguredSource, note: Note = no_note) -> None:
-        """`note` gets the events."""
+    def __init__(
+        self,
+        on: FlowWorker,
+        connector: ConfiguredSource,
+        note: Note = no_note,
+        may_write: Callable[[], bool] = lambda: True,
+    ) -> None:
+        """`note` gets the events; `may_write`: whether the target is the cluster that is meant."""
         self._note = note
+        self._may_write = may_write
         self._client = on.worker_client
         self._topic = StateTopic.PROGRESS.of(on.flow.source)
         self._connector = connector.name
@@ -55,7 +62,7 @@ class RateLimitUpdates:
 
     def _publish(self) -> None:
         limits = self.limits
-        if limits == self._written:
+        if limits == self._written or not self._may_write():
             return
         try:
             self._write(limits)

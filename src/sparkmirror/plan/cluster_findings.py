@@ -60,7 +60,7 @@ def one_cluster(survey: FlowSurvey) -> Iterator[Finding]:
     if not source.cluster_id or source.cluster_id != target.cluster_id:
         return
     flow = Flow(source.alias, target.alias)
-    if mirrors_by_pattern(survey.settings, [topic for topic, _ in survey.mirrored]):
+    if mirrors_by_pattern(survey.settings.topic_filter, [topic for topic, _ in survey.mirrored]):
         found = same_cluster(flow, source.cluster_id)
     elif survey.was_elsewhere:
         found = one_cluster_now(flow, source.cluster_id)

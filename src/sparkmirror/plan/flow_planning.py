@@ -40,7 +40,7 @@ from sparkmirror.plan.renamed_targets import renamed_targets
 from sparkmirror.plan.validation import validated
 from sparkmirror.plan.without_position import filled_topics, predecessors
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, FlowWorker
-from sparkmirror.settings.internal_topics import checkpoints_topic, heartbeats_topic
+from sparkmirror.settings.internal_topics import checkpoints_topic, clusters_topic, heartbeats_topic
 from sparkmirror.settings.source import MirrorSourceSettings, preserves_offsets
 from sparkmirror.settings.topic_selection import Selection, refusal
 from sparkmirror.setup.accounts import AccountPlan, AccountSync
@@ -85,7 +85,9 @@ def _own_topics_beside(settings: ConfiguredFlow) -> Sequence[OwnTopic]:
 def _plan_heartbeats(settings: ConfiguredFlow) -> FlowPlan:
     """Plan a flow that mirrors nothing."""
     own = _own_topics_beside(settings)
-    admin, alias = settings.heartbeat.admin, settings.flow.target
+    if own and not settings.is_copied_back:
+        own = [*own, clusters_topic(settings)]
+    admin, alias = settings.heartbeat.target_admin, settings.flow.target
     with closing(Admin(admin)) as target:
         present = target.partition_counts()
     missing = [topic for topic in own if topic.creation.name not in present]

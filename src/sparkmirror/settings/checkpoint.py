@@ -6,6 +6,7 @@ from typing import Annotated, NamedTuple
 
 from sparkmirror.domain.errors import PluginError
 from sparkmirror.domain.ids import Flow, GroupId, TopicPartition
+from sparkmirror.domain.incidents import OnClusterChange
 from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.offsets.checkpoints import CheckpointBook, target_topic
 from sparkmirror.offsets.resolution import ResolveOffsets
@@ -31,6 +32,7 @@ class MirrorCheckpointSettings:
     sync_group_offsets_interval_s: float | None
     resolve: Annotated[ResolveOffsets, FromOption("translation.resolve")] = ResolveOffsets.ALL
     resolve_bytes_max: Annotated[int, FromOption("translation.resolve.bytes.max")] = 64 << 20
+    on_cluster_change: Annotated[OnClusterChange, FromOption("on.cluster.change")] = OnClusterChange.STOP
     offset_syncs_on_source: bool = True
     reverse_syncs_topic: str | None = None
     """The opposite flow's syncs, on the other cluster than this one's. None unless offsets are translated

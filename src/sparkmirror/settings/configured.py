@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from sparkmirror.domain.client_settings import (
     OffsetReset,
     ProducerSettings,
 )
+from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.settings.checkpoint import MirrorCheckpointSettings
 from sparkmirror.settings.heartbeat import MirrorHeartbeatSettings
@@ -80,8 +82,13 @@ class ConfiguredCheckpoint:
 class ConfiguredHeartbeat:
     name: ConnectorName
     settings: MirrorHeartbeatSettings
-    admin: ConnectionSettings
+    target_admin: ConnectionSettings
     admin_plugins: AdminPlugins = DIRECTLY
+    source_admin: ConnectionSettings | None = None
+    """Asks for the source's id; None where the connector, which writes to the target only, has no source."""
+
+
+Configured = ConfiguredSource | ConfiguredCheckpoint | ConfiguredHeartbeat
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,8 @@ class ConfiguredFlow(FlowWorker):
     heartbeat: ConfiguredHeartbeat
     checkpoint_off: str | None = None
     """The setting that turns the checkpoint connector off."""
+    is_copied_back: bool = False
+    """Whether the opposite flow copies, by the same file."""
     shown: Mapping[str, Mapping[str, str]] = field(default_factory=dict, repr=False)
     """The config of each connector as it was written, without secrets."""
 
@@ -126,6 +135,7 @@ def configured_flow(config: FlowProperties) -> ConfiguredFlow:
         checkpoint=configured_checkpoint(config.checkpoint, config.worker),
         heartbeat=heartbeat,
         checkpoint_off=mirror_checkpoint_off(config.checkpoint),
+        is_copied_back=config.is_copied_back,
         shown={
             written["name"].strip(): masked(
                 written.where(lambda key: not key.endswith(client_layers.SHOWN_ALIAS)).as_written()
@@ -231,7 +241,15 @@ def configured_heartbeat(connector: Properties) -> ConfiguredHeartbeat:
         settings,
         client_layers.target_admin(connector, "heartbeats-target-admin"),
         admin_plugins(connector, settings.flow),
+        _source_of_heartbeats(connector),
     )
+
+
+def _source_of_heartbeats(connector: Properties) -> ConnectionSettings | None:
+    """Java's connector reads none of these settings, so that bad ones are no error."""
+    with suppress(ConfigError):
+        return client_layers.source_admin(connector, "heartbeats-source-admin")
+    return None
 
 
 class MirroringFlow(NamedTuple):

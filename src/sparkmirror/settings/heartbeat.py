@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Annotated, NamedTuple
 
 from sparkmirror.domain.ids import Flow
+from sparkmirror.domain.incidents import OnClusterChange
 from sparkmirror.domain.option_fields import FromOption
 from sparkmirror.offsets.wire_records import Heartbeat
 
@@ -17,6 +18,7 @@ class MirrorHeartbeatSettings:
     interval_s: float
     topic: str
     replication_factor: Annotated[int, FromOption("heartbeats.topic.replication.factor")]
+    on_cluster_change: Annotated[OnClusterChange, FromOption("on.cluster.change")] = OnClusterChange.STOP
 
 
 class HeartbeatRecord(NamedTuple):

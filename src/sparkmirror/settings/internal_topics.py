@@ -43,6 +43,20 @@ def topics_on_target(on: FlowWorker, connector: ConfiguredSource) -> Sequence[To
     return topics
 
 
+def clusters_topic(on: FlowWorker) -> OwnTopic:
+    """Return the topic in which a connector without a source connector remembers its clusters."""
+    topic = TopicCreation(
+        StateTopic.ATTEMPTS.of(on.flow.source),
+        1,
+        on.worker.offset_topic.replication_factor,
+        {"segment.bytes": _SEGMENT_BYTES, **COMPACTED},
+    )
+    remade = "the ids of the clusters are written again"
+    key = "offset.storage.replication.factor"
+    unless = "without it a restart does not know which clusters are meant"
+    return OwnTopic(on.flow.target, topic, key, takes_default=True, when_remade=remade, unless=unless)
+
+
 def offset_syncs_topic(on: FlowWorker, connector: ConfiguredSource) -> OwnTopic | None:
     """Return None where no offset syncs are emitted."""
     settings = connector.settings

@@ -16,6 +16,7 @@ from sparkmirror.config.connector_options import (
     MIRROR_HEARTBEAT,
     MIRROR_SOURCE,
     OWN_CHECKPOINT,
+    OWN_HEARTBEAT,
     OWN_SOURCE,
     SOURCE_CONNECTOR,
     SOURCE_FRAMEWORK,
@@ -125,7 +126,7 @@ def mirror_checkpoint_settings(connector: Properties) -> MirrorCheckpointSetting
 
 def mirror_heartbeat_settings(connector: Properties) -> MirrorHeartbeatSettings:
     """The settings of a MirrorHeartbeatConnector. Raises ConfigError with key, value and reason."""
-    values = _parsed_of_own(connector, MIRROR_HEARTBEAT)
+    values = _parsed_of_own(connector, MIRROR_HEARTBEAT | OWN_HEARTBEAT)
     interval_s = _interval_s(connector, values, "emit.heartbeats")
     others = partial(
         MirrorHeartbeatSettings,

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.domain.incidents import OnLoop
-from sparkmirror.policies.filters import DefaultTopicFilter
+from sparkmirror.policies.filters import DefaultTopicFilter, TopicFilter
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Pairs, remote_topic, should_replicate
 
@@ -53,9 +53,8 @@ def one_cluster_now(flow: Flow, cluster_id: str) -> OneCluster:
     )
 
 
-def mirrors_by_pattern(settings: MirrorSourceSettings, mirrored: Collection[str]) -> bool:
+def mirrors_by_pattern(chosen: TopicFilter, mirrored: Collection[str]) -> bool:
     """Tell whether a flow within one cluster would mirror its own copies. `mirrored` are its topics now."""
-    chosen = settings.topic_filter
     if not isinstance(chosen, DefaultTopicFilter):
         return True
     return not chosen.named.issuperset(mirrored or chosen.topics)

@@ -49,7 +49,7 @@ class FlowAccess:
             positions_topic=flow.worker.offset_topic.name,
             positions_replication_factor=flow.worker.offset_topic.replication_factor,
             heartbeat=flow.heartbeat.settings,
-            heartbeat_admin=flow.heartbeat.admin,
+            heartbeat_admin=flow.heartbeat.target_admin,
             checkpoint=flow.checkpoint,
         )
 

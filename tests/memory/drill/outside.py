@@ -143,7 +143,9 @@ def _networked(stage: Stage, flow: CheckedFlow) -> ConfiguredFlow:
             checkpoints_consumer=replace(checkpoint.checkpoints_consumer, network=network),
             records_consumer=reads,
         ),
-        heartbeat=replace(settings.heartbeat, admin=replace(settings.heartbeat.admin, network=network)),
+        heartbeat=replace(
+            settings.heartbeat, target_admin=replace(settings.heartbeat.target_admin, network=network)
+        ),
     )
 
 

@@ -1,15 +1,19 @@
 """A flow is held to its clusters by their ids: at its start, at each connection, and after a restart."""
 
+import logging
+import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
+from math import inf
+from threading import Event, Thread
 
 import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.client_settings import ConnectionSettings
-from sparkmirror.domain.errors import ClusterChangedError, SameClusterError
+from sparkmirror.domain.errors import ClusterChangedError, RetriableError, SameClusterError
 from sparkmirror.domain.findings import Severity
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.known_brokers import Meant
@@ -27,7 +31,7 @@ from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.cluster_ids import ClusterIds, read_cluster_ids
 from sparkmirror.storage.events import EventKind
 from sparkmirror.storage.positions import Position, position_record, read_all_positions
-from sparkmirror.storage.progress import JobEpoch
+from sparkmirror.storage.progress import JobEpoch, TaskLoad, TaskProgress
 from tests.memory.server import MemoryServer, serving
 
 A, B = Alias("A"), Alias("B")
@@ -35,6 +39,7 @@ ORDERS = TopicPartition("orders", 0)
 ATTEMPTS = StateTopic.ATTEMPTS.of(A)
 PROGRESS = StateTopic.PROGRESS.of(A)
 SYNCS = StateTopic.OFFSET_SYNCS.of(B)
+NO_LOAD = TaskLoad(*[0] * 12)
 
 
 @pytest.fixture
@@ -223,6 +228,26 @@ def copied(source: MemoryServer, target: MemoryServer, *, stopped: bool) -> None
         writer.write(PROGRESS, [JobEpoch(flow.source.name, 1, stopped=stopped).to_record()])
 
 
+@contextmanager
+def reporting(flow: ConfiguredFlow, lasts_s: float = inf) -> Iterator[None]:
+    """A task of the flow reports again and again."""
+    assert flow.source is not None
+    name, stopping, ends_at = flow.source.name, Event(), time.monotonic() + lasts_s
+
+    def report() -> None:
+        with closing(TopicWriter(flow.worker_client)) as writer:
+            while time.monotonic() < ends_at and not stopping.wait(0.05):
+                writer.write(PROGRESS, [TaskProgress(name, 0, 1, NO_LOAD, time.time()).to_record()])
+
+    thread = Thread(target=report)
+    thread.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        thread.join()
+
+
 def test_addresses_that_were_exchanged_are_refused_by_both_ids(
     source: MemoryServer, target: MemoryServer
 ) -> None:
@@ -249,10 +274,28 @@ def test_two_mirrors_may_name_two_clusters_the_other_way_round(
 ) -> None:
     copied(source, target, stopped=False)
     other = flow_between(target, source, topics="orders")
-    assert not findings_of(other, CLUSTER_CHANGED)
-    create_state(source, other)
-    begun(other)
+    with reporting(flow_between(source, target)):
+        assert not findings_of(other, CLUSTER_CHANGED)
+        create_state(source, other)
+        begun(other)
     assert remembered(other) == ClusterIds("id of B", "id of A")
+
+
+@pytest.mark.parametrize("last_ms", [0, 150])
+def test_exchanged_addresses_of_a_mirror_that_was_killed_are_refused_however_young_its_reports_are(
+    source: MemoryServer, target: MemoryServer, last_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its tasks may report for a moment longer than it lives."""
+    caplog.set_level(logging.INFO)
+    copied(source, target, stopped=False)
+    exchanged = flow_between(target, source, topics="orders")
+    with reporting(flow_between(source, target), last_ms / 1000):
+        assert exchanged.source is not None
+        clusters = FlowClusters(exchanged, exchanged.source, watched_s=1.0)
+        with pytest.raises(ClusterChangedError, match=r"A is the cluster id of A, and .* id of B: "):
+            clusters.require()
+    watched = "A has records of a mirror that copied into it: watching for 1 s whether it still runs"
+    assert [line for line in caplog.messages if "watching" in line] == [watched]
 
 
 def test_the_targets_address_for_the_source_is_refused_by_both_ids(
@@ -284,6 +327,24 @@ def test_the_sources_address_for_the_target_is_refused_also_for_topics_by_name(
 
 def findings_of(flow: ConfiguredFlow, kind: str) -> list[tuple[Severity, str]]:
     return [(each.severity, each.subject) for each in plan_flow(flow).findings if each.kind == kind]
+
+
+def test_a_cluster_that_answers_is_compared_while_the_other_does_not(
+    source: MemoryServer, target: MemoryServer
+) -> None:
+    flow = flow_between(source, target)
+    create_state(target, flow)
+    assert begun(flow).meant == (A, B)
+    source.go_away()
+    clusters = clusters_of(flow_between(source, target))
+    with pytest.raises(RetriableError):
+        clusters.require()
+    assert clusters.meant == {B}
+    target.cluster.name = "id of C"
+    clusters = clusters_of(flow_between(source, target))
+    with pytest.raises(ClusterChangedError):
+        clusters.require()
+    assert not clusters.meant
 
 
 def test_the_same_cluster_at_its_address_continues(source: MemoryServer, target: MemoryServer) -> None:

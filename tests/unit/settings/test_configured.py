@@ -28,7 +28,7 @@ def test_a_flow_that_is_not_enabled_only_emits_heartbeats() -> None:
     assert flows["A->B"].source is not None
     assert flows["B->A"].source is None
     assert flows["B->A"].heartbeat.settings.emit
-    assert flows["B->A"].heartbeat.admin.bootstrap_servers == (("a1", 9092), ("a2", 9093))
+    assert flows["B->A"].heartbeat.target_admin.bootstrap_servers == (("a1", 9092), ("a2", 9093))
 
 
 def test_each_client_goes_to_its_side() -> None:

@@ -17,6 +17,7 @@ from sparkmirror.config.connector_options import (
     MIRROR_HEARTBEAT,
     MIRROR_SOURCE,
     OWN_CHECKPOINT,
+    OWN_HEARTBEAT,
     OWN_SOURCE,
     SOURCE_CONNECTOR,
     SOURCE_FRAMEWORK,
@@ -55,7 +56,7 @@ class Kind(Enum):
 
 _NAMES: Final = {
     Kind.SOURCE: MIRROR_SOURCE.names | OWN_SOURCE.names | {USE_DEFAULTS_FROM},
-    Kind.HEARTBEAT: MIRROR_HEARTBEAT.names,
+    Kind.HEARTBEAT: MIRROR_HEARTBEAT.names | OWN_HEARTBEAT.names,
     # Its topic filter reads the first two, its `validate` the third.
     Kind.CHECKPOINT: MIRROR_CHECKPOINT.names
     | OWN_CHECKPOINT.names
@@ -63,7 +64,7 @@ _NAMES: Final = {
 }
 _OPTIONS: Final = {
     Kind.SOURCE: MIRROR_SOURCE | OWN_SOURCE,
-    Kind.HEARTBEAT: MIRROR_HEARTBEAT,
+    Kind.HEARTBEAT: MIRROR_HEARTBEAT | OWN_HEARTBEAT,
     Kind.CHECKPOINT: MIRROR_CHECKPOINT | OWN_CHECKPOINT,
 }
 _POINTS_OF: Final[Mapping[Kind, Sequence[PluginPoint[Any]]]] = {
