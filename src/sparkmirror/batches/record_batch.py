@@ -127,6 +127,11 @@ def iterate_batches(data: memoryview) -> Iterator[FetchedBatch]:
         at += size
 
 
+def first_batch_bytes(data: memoryview) -> int:
+    """The size of the first batch of a fetch response, 0 where it can't be told."""
+    return OFFSET_AND_LENGTH.unpack_from(data)[1] + LOG_OVERHEAD if len(data) >= LOG_OVERHEAD else 0
+
+
 def end_of_batch(data: memoryview, offset: int) -> int | None:
     """The offset that follows the batch which holds `offset`, None if it is unknown.
 

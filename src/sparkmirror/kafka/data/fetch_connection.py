@@ -7,6 +7,7 @@ many quiet partitions the busy ones are fetched alone, and while a busy one is p
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
+from sparkmirror.batches.record_batch import first_batch_bytes
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
@@ -24,6 +25,12 @@ _MANY_QUIET = 100
 _QUIET_POLL_S = 0.05
 """The longest time that the quiet partitions of a broker wait for its busy ones."""
 _THROTTLED_BYTES_MIN = 16 << 10
+_WHOLE_FROM = 8
+"""A broker cuts the last batch of a response, and counts what it sends of it: with fewer batches than these,
+under a quota, that would be a considerable part of what is let through.
+"""
+_ONE_BATCH = 1
+"""The size of a response that has one batch, and that whole."""
 _SHORT_PAUSE_S = 1.0
 """A busy partition that is paused for longer is not expected back any moment."""
 
@@ -51,6 +58,8 @@ class FetchConnection:
         self._starving_since: float | None = None
         self._bytes_max = self._last_bytes = settings.fetch_bytes_max
         """The largest response to ask for, and the last with records. Quotas keep large ones back longer."""
+        self._batch_bytes = 0
+        """The size of the largest batches in the last responses with records."""
 
     def negotiate(self, *, by_id: bool) -> None:
         """Begin a new session on a link that is open. Raises UnsupportedVersionError."""
@@ -104,7 +113,7 @@ class FetchConnection:
             settings = self._at_once
         self._correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         self._waiting_since = now
-        arguments = settings, self._version, self._correlation_id, min(budget_bytes, self._bytes_max)
+        arguments = settings, self._version, self._correlation_id, min(budget_bytes, self._asked_bytes)
         if self._asks_all:
             self._asked_all_at = now
             self.link.send(self._session.request(*arguments))
@@ -133,9 +142,12 @@ class FetchConnection:
             return response, took_s
         self._starving_since = None
         self._bytes_max = min(self._bytes_max * 9 // 8, self._settings.fetch_bytes_max)
-        with_records = [each.partition for each in response.partitions if len(each.records)]
-        self._last_bytes = len(frame) if with_records else self._last_bytes
-        self._mark_busy(with_records, now)
+        with_records = [each for each in response.partitions if len(each.records)]
+        if with_records:
+            self._last_bytes = len(frame)
+            largest = max(first_batch_bytes(each.records) for each in with_records)
+            self._batch_bytes = max(largest, self._batch_bytes * 15 // 16)
+        self._mark_busy([each.partition for each in with_records], now)
         if self._asks_all:
             self._moved = outdated
         if outdated:
@@ -158,6 +170,12 @@ class FetchConnection:
         if now - self.link.waiting_since(self._waiting_since) > timeout_s:
             address = f"{self.link.broker.host}:{self.link.broker.port}"
             self.link.drop(DisconnectedError(f"{address} left a Fetch unanswered for {timeout_s:g} s"))
+
+    @property
+    def _asked_bytes(self) -> int:
+        is_throttled = self._bytes_max < self._settings.fetch_bytes_max
+        few = self._bytes_max < _WHOLE_FROM * self._batch_bytes
+        return _ONE_BATCH if is_throttled and few else self._bytes_max
 
     def _mark_busy(self, partitions: Collection[TopicPartition], now: float) -> None:
         """Mark `partitions`, which had data, as busy; all others stop being busy, but for short pauses."""

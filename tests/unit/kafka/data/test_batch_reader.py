@@ -43,6 +43,7 @@ class ReaderWorld:
         self.recreated: list[TopicPartition] = []
         self.budget = 1 << 20
         self.value_bytes = 0
+        self.read_bytes = 0
         settings = ConsumerSettings(run.connection(self.source), partition_fetch_bytes_max=bytes_max)
         self.reader = BatchReader(settings, run.loop, self)
 
@@ -71,6 +72,7 @@ class ReaderWorld:
         at = partition.partition
         self.failing.discard(at)
         for batch in iterate_batches(partition.records):
+            self.read_bytes += len(batch.data)
             self.read[at] += [int(record.value or b"-1") for record in decode(batch.data)]
             self.reader.advance(at, batch.header.last_offset + 1)
 
@@ -249,6 +251,26 @@ def test_a_reader_keeps_to_a_quota_and_takes_no_error() -> None:
         elapsed_s = run.time.time() - began
         assert world.source.quotas.consumer.bytes / elapsed_s >= 0.95 * 12_000.0
         assert world.reader.traffic.throttled_s > elapsed_s / 2
+        assert not world.errors
+        run.call(world.reader.stop)
+
+
+@pytest.mark.parametrize("batches", [[1], [3], [1, 4, 2, 3], [8]])
+def test_what_a_quota_lets_through_is_whole_batches(batches: list[int]) -> None:
+    """A broker counts the part that it sends of a batch too, and the reader can't use it."""
+    rate, warm_s, measured_s = 100_000.0, 33.0, 110.0
+    with client_run() as run:
+        world = ReaderWorld(run, brokers=1)
+        world.source.quotas.set(consumer=rate)
+        world.value_bytes = 4_000
+        count = int(rate * (warm_s + measured_s + 20.0)) // (2 * world.value_bytes * sum(batches)) + 1
+        world.write(FIRST, *batches * count)
+        world.write(SECOND, *batches * count)
+        world.start()
+        run.run_for(warm_s)
+        before = world.read_bytes
+        run.run_for(measured_s)
+        assert world.read_bytes - before >= 0.95 * rate * measured_s
         assert not world.errors
         run.call(world.reader.stop)
 
