@@ -173,9 +173,10 @@ class FetchConnection:
 
     @property
     def _asked_bytes(self) -> int:
-        is_throttled = self._bytes_max < self._settings.fetch_bytes_max
-        few = self._bytes_max < _WHOLE_FROM * self._batch_bytes
-        return _ONE_BATCH if is_throttled and few else self._bytes_max
+        if self._bytes_max >= self._settings.fetch_bytes_max or not self._batch_bytes:
+            return self._bytes_max
+        batches = self._bytes_max // self._batch_bytes
+        return batches * self._batch_bytes if batches >= _WHOLE_FROM else _ONE_BATCH
 
     def _mark_busy(self, partitions: Collection[TopicPartition], now: float) -> None:
         """Mark `partitions`, which had data, as busy; all others stop being busy, but for short pauses."""
