@@ -271,7 +271,8 @@ class ProgressWatch:
             self._log.info("%s records/s, %s/s, %s", rate, as_size(copied / _SUMMARY_INTERVAL_S), lag)
             return
         if self._idle_summaries % _IDLE_SUMMARIES == 0:
-            is_known = away is None and not held and all(known_lag(report) == 0 for report in reports)
+            lags = (known_lag(it) for it in reports if it.state is not PartitionState.STANDBY)
+            is_known = away is None and not held and all(lag == 0 for lag in lags)
             self._log.info("%s, %s", "nothing new to copy" if is_known else "nothing was copied", lag)
         self._idle_summaries += 1
 
@@ -288,19 +289,25 @@ def lag_line(
     """Sum up the lag of the partitions whose lag is known, and count the others, with the reason.
 
     `away` is a cluster that does not answer: nothing is known then. `held` are why topics are not copied.
+    Those that the opposite flow copies have no lag, and are counted for themselves.
     """
-    known = [] if away is not None else [lag for report in reports if (lag := known_lag(report)) is not None]
-    words = Counter(
-        it.state.value.lower() for it in reports if known_lag(it) is None and it.error is not None
-    )
+    copied = [it for it in reports if it.state is not PartitionState.STANDBY]
+    standby = len(reports) - len(copied)
+    kept = f"{counted(standby, 'partition')} standby until a failback" if standby else ""
+    if kept and not copied and not held:
+        return kept
+    known = [] if away is not None else [lag for report in copied if (lag := known_lag(report)) is not None]
+    words = Counter(it.state.value.lower() for it in copied if known_lag(it) is None and it.error is not None)
     for trouble in held:
         words[trouble.word.value] += len(range(*trouble.partitions))
-    total = len(reports) + sum(len(range(*it.partitions)) for it in held)
+    total = len(copied) + sum(len(range(*it.partitions)) for it in held)
     why = _away_since(away) if away is not None else _words(words)
-    if not known:
-        return f"lag unknown of {counted(total, 'partition')}{why}"
-    line = f"lag {counted(sum(known), 'record')} over {counted(total, 'partition')}"
-    return f"{line}, unknown for {total - len(known)} of them{why}" if total > len(known) else line
+    if known:
+        line = f"lag {counted(sum(known), 'record')} over {counted(total, 'partition')}"
+        line += f", unknown for {total - len(known)} of them{why}" if total > len(known) else ""
+    else:
+        line = f"lag unknown of {counted(total, 'partition')}{why}"
+    return f"{line}, {kept}" if kept else line
 
 
 def _away_since(cluster: ClusterLook) -> str:

@@ -171,6 +171,12 @@ def test_each_reason_has_a_line_up_to_five(
         ),
         (None, [failed(PartitionState.FAILED, "no")] * 2, "lag unknown of 2 partitions (2 failed)"),
         (ClusterLook(Alias("source"), False), [WELL], "lag unknown of 1 partition (source away)"),
+        (None, [failed(PartitionState.STANDBY, "waits")] * 2, "2 partitions standby until a failback"),
+        (
+            None,
+            [WELL, failed(PartitionState.STANDBY, "waits")],
+            "lag 0 records over 1 partition, 1 partition standby until a failback",
+        ),
     ],
 )
 def test_an_unknown_lag_is_in_no_sum_and_has_its_reason(
