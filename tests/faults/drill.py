@@ -86,6 +86,7 @@ class Drill:
             took = self._inject_round(round_)
             healed = time.monotonic()
             self._await_flow(watch)
+            self._groups.commit()
             self._finished.append(Finished(round_.name, time.monotonic()))
             stall_s = self._note_stall(watch, began)
             self.injected.update(injection.fault.name for injection in round_.injections)
@@ -136,7 +137,6 @@ class Drill:
     def verify_so_far(self) -> Verdict:
         """While records flow and nothing is injected."""
         self._require(lambda: await_well(self._testbed))
-        self._groups.commit()
         return self._with_words(verify(self._testbed, to_the_end=False))
 
     def finish(self) -> Verdict:
