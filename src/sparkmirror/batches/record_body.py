@@ -5,7 +5,7 @@ Layout: Kafka's `DefaultRecord` (KIP-98), from the key's length on.
 
 from typing import NamedTuple
 
-from sparkmirror.batches.records import read_varint, write_varint
+from sparkmirror.batches.records import encode_varint, read_varint
 from sparkmirror.domain.errors import CorruptBatchError
 
 
@@ -35,15 +35,19 @@ def read_key(data: bytes) -> bytes | None:
     return _read_nullable(data, 0)[0]
 
 
+def read_to_headers(data: bytes) -> bytes:
+    """Return key and value as they are encoded. Raises CorruptBatchError when they do not fit the bytes."""
+    return data[: _read_nullable(data, _read_nullable(data, 0)[1])[1]]
+
+
 def write_body(body: RecordBody) -> bytes:
-    out = bytearray()
-    _write_nullable(body.key, out)
-    _write_nullable(body.value, out)
-    write_varint(len(body.headers), out)
-    for name, content in body.headers:
-        _write_nullable(name, out)
-        _write_nullable(content, out)
-    return bytes(out)
+    headers = [nullable(name) + nullable(content) for name, content in body.headers]
+    return b"".join([nullable(body.key), nullable(body.value), encode_varint(len(headers)), *headers])
+
+
+def nullable(data: bytes | None) -> bytes:
+    """Encode a field with its size."""
+    return encode_varint(-1) if data is None else encode_varint(len(data)) + data
 
 
 def _read_nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
@@ -54,11 +58,3 @@ def _read_nullable(data: bytes, at: int) -> tuple[bytes | None, int]:
     if end > len(data):
         raise CorruptBatchError("the record's fields do not fit it")
     return data[at:end], end
-
-
-def _write_nullable(data: bytes | None, out: bytearray) -> None:
-    if data is None:
-        write_varint(-1, out)
-    else:
-        write_varint(len(data), out)
-        out += data

@@ -90,18 +90,18 @@ def write_varint(value: int, out: bytearray) -> None:
     out.append(zigzag)
 
 
-def _encode_varint(value: int) -> bytes:
+def _encoded(value: int) -> bytes:
     out = bytearray()
     write_varint(value, out)
     return bytes(out)
 
 
-_SMALL_VARINTS = [_encode_varint(value) for value in range(1024)]
+_SMALL_VARINTS = [_encoded(value) for value in range(1024)]
 """Most lengths and deltas are among these."""
 
 
-def _varint(value: int) -> bytes:
-    return _SMALL_VARINTS[value] if 0 <= value < 1024 else _encode_varint(value)
+def encode_varint(value: int) -> bytes:
+    return _SMALL_VARINTS[value] if 0 <= value < 1024 else _encoded(value)
 
 
 def read_records(batch: FetchedBatch, bytes_max: int = DECOMPRESSED_BYTES_MAX) -> list[RawRecord]:
@@ -181,9 +181,10 @@ def _encode(placed: Iterable[tuple[int, RawRecord]], base_timestamp: int) -> byt
     """Records with their offset deltas."""
     parts: list[bytes] = []
     for delta, record in placed:
-        timestamp_delta, offset_delta = _varint(_wrapped(record.timestamp - base_timestamp)), _varint(delta)
+        timestamp_delta = encode_varint(_wrapped(record.timestamp - base_timestamp))
+        offset_delta = encode_varint(delta)
         size = 1 + len(timestamp_delta) + len(offset_delta) + len(record.body)
-        parts += (_varint(size), b"\x00", timestamp_delta, offset_delta, record.body)
+        parts += (encode_varint(size), b"\x00", timestamp_delta, offset_delta, record.body)
     return b"".join(parts)
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pyarrow as pa
 
-from sparkmirror.batches.arrow import SCHEMA
+from sparkmirror.batches.arrow_schema import SCHEMA
 from sparkmirror.config.plugin_guard import FAILURES, described
 from sparkmirror.config.plugin_points import UnusablePluginError, find_function
 
@@ -27,11 +27,15 @@ def call(reference: str, records: pa.RecordBatch) -> tuple[pa.RecordBatch, bool]
         raise FunctionFailedError(f"{reference}: {error}") from error
     except FAILURES as error:
         raise FunctionFailedError(f"{reference} raised {described(error)}") from error
-    problem = _of_type(changed) or _of_offsets(records, changed) or _of_contents(records, changed)
+    if changed is records:
+        return records, True
+    problem = _of_type(changed)
+    if problem is None and changed.num_rows == records.num_rows and changed.equals(records):
+        return records, True
+    problem = problem or _of_offsets(records, changed) or _of_contents(records, changed)
     if problem is not None:
         raise FunctionFailedError(f"{reference} returned {problem}")
-    are_same = _are_same(records, changed)
-    return records if are_same and changed.num_rows == records.num_rows else changed, are_same
+    return changed, _are_same(records, changed)
 
 
 def _of_type(changed: object) -> str | None:
@@ -66,9 +70,9 @@ def _of_contents(records: pa.RecordBatch, changed: pa.RecordBatch) -> str | None
 
 
 def _are_same(records: pa.RecordBatch, changed: pa.RecordBatch) -> bool:
-    """Whether those that are left have the same contents."""
+    """Whether some were left out, and the others have the same contents."""
     if changed.num_rows == records.num_rows:
-        return changed is records or changed.equals(records)
+        return False
     offsets = (each.column("offset").to_numpy() for each in (records, changed))
     rows = pa.array(np.searchsorted(*offsets))
     return all(records.column(name).take(rows).equals(changed.column(name)) for name in _CHANGEABLE)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sparkmirror.batches.arrow import HEADERS
+from sparkmirror.batches.arrow_schema import HEADERS
 
 Mask = NDArray[np.bool_]
 

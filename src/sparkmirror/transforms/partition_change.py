@@ -7,10 +7,12 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sparkmirror.batches.arrow import BODIES, CLOSED, SCHEMA, Opened, from_arrow
+from sparkmirror.batches.arrow import Opened, from_arrow, opened
+from sparkmirror.batches.arrow_schema import BODIES, CLOSED, SCHEMA
 from sparkmirror.batches.compression import decompress
+from sparkmirror.batches.few_records import FewOpened
 from sparkmirror.batches.record_batch import CODEC_MASK, HEADER_BYTES, FetchedBatch, OutgoingBatch
-from sparkmirror.batches.reencoding import ChangeFailedError, Encoding, pack
+from sparkmirror.batches.reencoding import ChangeFailedError, Encoding
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.transforms import header_columns
 from sparkmirror.transforms.chain import (
@@ -63,17 +65,21 @@ class PartitionChange:
         Raises CorruptBatchError and ChangeFailedError.
         """
         offsets = range(position, batches[-1].header.last_offset + 1)
-        opened = Opened.of(batches, offsets, encoding.decompressed_bytes_max)
-        records = opened.columns(self._partition, self._columns)
+        found = opened(batches, offsets, encoding.decompressed_bytes_max)
+        records = found.columns(self._partition, self._columns)
         try:
             changed = self.changed(records)
         except FunctionFailedError as error:
-            raise self._failed(opened, records, error, encoding) from error
+            raise self._failed(found, records, error, encoding) from error
         self.filtered += records.num_rows - changed.records.num_rows
-        return None if changed.records is records else self._encoded(opened, changed, encoding)
+        return None if changed.records is records else self._encoded(found, changed, encoding)
 
     def _failed(
-        self, opened: Opened, records: pa.RecordBatch, error: FunctionFailedError, encoding: Encoding
+        self,
+        found: Opened | FewOpened,
+        records: pa.RecordBatch,
+        error: FunctionFailedError,
+        encoding: Encoding,
     ) -> ChangeFailedError:
         """Find the record with which the chain fails, and change those before it."""
         before, good, bad = Changed(records.slice(0, 0)), 0, records.num_rows
@@ -85,7 +91,7 @@ class PartitionChange:
                 bad, error = middle, earlier
         self.filtered += good - before.records.num_rows
         offset = records.column("offset")[good].as_py()
-        return ChangeFailedError(offset, str(error), self._encoded(opened, before, encoding))
+        return ChangeFailedError(offset, str(error), self._encoded(found, before, encoding))
 
     def changed(self, records: pa.RecordBatch) -> "Changed":
         """The records behind the chain; the same object where all are as they were."""
@@ -96,13 +102,15 @@ class PartitionChange:
                 changed = _applied(link.transform, changed, rows)
         return changed
 
-    def _encoded(self, opened: Opened, changed: "Changed", encoding: Encoding) -> list[OutgoingBatch]:
+    def _encoded(
+        self, found: Opened | FewOpened, changed: "Changed", encoding: Encoding
+    ) -> list[OutgoingBatch]:
         records = changed.records
         if not records.num_rows:
             return []
-        kept = opened.at(records.column("offset").to_numpy())
+        kept = found.at(records.column("offset").to_numpy())
         if changed.are_same:
-            return pack(kept.index, encoding)
+            return kept.packed(encoding)
         if self._columns is _CLOSED:
             headers = records.column("headers")
             records = kept.columns(self._partition, _BODIES).append_column("headers", headers)

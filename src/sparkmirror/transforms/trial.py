@@ -5,7 +5,8 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 
-from sparkmirror.batches.arrow import SCHEMA, to_arrow
+from sparkmirror.batches.arrow import to_arrow
+from sparkmirror.batches.arrow_schema import SCHEMA
 from sparkmirror.batches.record_batch import FetchedBatch
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.transforms.chain import Chain

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from sparkmirror.batches.arrow import EVERY_OFFSET, SCHEMA, from_arrow, to_arrow
+from sparkmirror.batches.arrow import EVERY_OFFSET, Opened, from_arrow, to_arrow
+from sparkmirror.batches.arrow_schema import BODIES, CLOSED, SCHEMA
+from sparkmirror.batches.few_records import FewOpened
 from sparkmirror.batches.record_batch import (
     HEADER_BYTES,
     LOG_APPEND_TIME,
@@ -84,6 +86,19 @@ def as_rows(records: pa.RecordBatch) -> list[dict[str, object]]:
         records = records.set_column(at, "timestamp", pa.array(stamps))
     rows: list[dict[str, object]] = records.to_pylist()
     return rows
+
+
+@given(responses())
+def test_few_records_are_opened_as_many_are(batches: list[FetchedBatch]) -> None:
+    first, last = batches[0].header.base_offset, batches[-1].header.last_offset
+    for offsets in (EVERY_OFFSET, range(first + 1, last)):
+        few, many = (each.of(batches, offsets, 1 << 30) for each in (FewOpened, Opened))
+        assert len(few) == len(many)
+        for names in (ALL, CLOSED.names, BODIES.names):
+            assert few.columns(ORDERS, names) == many.columns(ORDERS, names)
+        assert [bytes(each.data) for each in few.packed(PLAIN)] == [
+            bytes(each.data) for each in many.packed(PLAIN)
+        ]
 
 
 @given(responses())
@@ -183,7 +198,7 @@ def test_sliced_and_chunked_columns_are_written_as_they_are() -> None:
     odd = whole.filter(pa.array([at % 2 == 1 for at in range(40)]))
     (filtered,) = from_arrow(odd, PLAIN, NOW_MS)
     assert bytes(filtered.data) == bytes(write_batch(one_by_one(batches)[1::2], 0))
-    assert filtered.offsets == list(range(1, 40, 2))
+    assert list(filtered.offsets) == list(range(1, 40, 2))
 
 
 def test_a_null_list_of_headers_hides_its_contents() -> None:
