@@ -22,7 +22,7 @@ from tests.support.mirror import REPLICATION, Mirror, running_mirror
 from tests.support.progress import await_caught_up
 from tests.support.topic_comparison import compare_topic
 from tests.support.traffic import flowing
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 TOPIC: Final = "manners"
 ALIAS: Final = "mannered"
@@ -118,7 +118,7 @@ def test_speculative_attempts_write_exactly_once(
         capture_output=True,
         text=True,
         check=False,
-        timeout=WAIT_S,
+        timeout=WAIT_S * patience(),
     )
     assert ended.returncode == 0, ended.stderr
     last = speculation_program.TASKS - 1
@@ -142,5 +142,5 @@ session.close()
 
 def test_a_local_cluster_has_executors_and_time_outs_of_a_cluster(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _LOCAL_CLUSTER, str(tmp_path / "spark.log")]
-    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WAIT_S)
+    ended = subprocess.run(command, capture_output=True, text=True, check=False, timeout=WAIT_S * patience())
     assert ended.stdout.split() == ["False", "2", "10s"], ended.stderr

@@ -66,9 +66,11 @@ def configure(cluster: AnyCluster, topic: str, changes: Mapping[str, str | None]
 
 
 def grow(cluster: AnyCluster, topic: str, partitions: int) -> None:
+    """Return when the leaders of all partitions serve them."""
     client = admin(cluster)  # a closed client would cancel the request
     (future,) = client.create_partitions([NewPartitions(topic, partitions)]).values()
     future.result(_TIMEOUT_S)
+    topic_reader.await_leaders(cluster.bootstrap_servers, {topic: partitions})
 
 
 def append(
