@@ -34,7 +34,7 @@ WORDS_MAX: Final = {
     "docs/design": 750,
 }
 """The most words of a page, or of each other page of a folder, so that it can be read at once."""
-RESULTS: Final = "RESULTS.md", "FENCE_COSTS.md", "DATA_FRAMES.md"
+RESULTS: Final = "RESULTS.md", "FENCE_COSTS.md", "DATA_FRAMES.md", "TRANSFORMS.md"
 FILES_OF_A_PARAGRAPH_MAX: Final = 3
 GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
 EVIDENCE: Final = ROOT / "tests" / "EVIDENCE.md"
