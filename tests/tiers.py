@@ -62,6 +62,7 @@ EXCEPTIONS: Final = {
     "spark/test_data_frame_sink.py": Tier.ALL,
     "spark/test_data_frame_sink.py::test_batch_write[spark.batch": Tier.TEST,
     "spark/test_documented_frames.py": Tier.ALL,
+    "spark/test_guide_examples.py": Tier.ALL,
     # What users call the product.
     "system/test_bad_input.py": Tier.TEST,
     "system/test_demo.py::test_demo": Tier.TEST,

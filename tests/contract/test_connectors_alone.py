@@ -109,6 +109,11 @@ def await_begun(kind: str, target: MemoryServer) -> None:
     await_value(lambda: remembered(target) is not None, WAIT_S, lambda: "no ids")
 
 
+def run_until_begun(kind: str, source: MemoryServer, target: MemoryServer) -> None:
+    with running(kind, source, target):
+        await_begun(kind, target)
+
+
 def await_refused(run: ConnectorRun, *parts: str) -> None:
     def trouble() -> str:
         found = action_required(run.troubles())
@@ -145,8 +150,7 @@ def test_both_ids_are_remembered_on_the_target(source: MemoryServer, target: Mem
 def test_another_source_stops_a_restart_until_the_config_says_that_it_is_meant(
     source: MemoryServer, target: MemoryServer, kind: str
 ) -> None:
-    with running(kind, source, target):
-        await_begun(kind, target)
+    run_until_begun(kind, source, target)
     before = contents(target)
     source.lead_to("id of C")
     with running(kind, source, target) as run:
@@ -162,8 +166,7 @@ def test_another_source_stops_a_restart_until_the_config_says_that_it_is_meant(
 def test_the_config_may_change_without_a_restart_of_the_worker(
     source: MemoryServer, target: MemoryServer, kind: str
 ) -> None:
-    with running(kind, source, target):
-        await_begun(kind, target)
+    run_until_begun(kind, source, target)
     source.lead_to("id of C")
     with running_again(kind, source, target) as run:
         await_refused(run, "A is the cluster id of A, and ", "leads to the cluster id of C")
@@ -190,8 +193,7 @@ def test_another_target_gets_nothing_while_it_runs(
 def test_another_target_than_the_workers_cluster_remembers_gets_nothing_at_a_restart(
     source: MemoryServer, target: MemoryServer, kind: str
 ) -> None:
-    with running(kind, source, target):
-        await_begun(kind, target)
+    run_until_begun(kind, source, target)
     with serving("id of C") as another:
         with running(kind, source, another, worker=target) as run:
             await_refused(run, "B is the cluster id of B, and ", "leads to the cluster id of C")
@@ -202,8 +204,7 @@ def test_another_target_than_the_workers_cluster_remembers_gets_nothing_at_a_res
 def test_exchanged_addresses_let_nothing_be_written(
     source: MemoryServer, target: MemoryServer, kind: str
 ) -> None:
-    with running(kind, source, target):
-        await_begun(kind, target)
+    run_until_begun(kind, source, target)
     before = contents(source, target)
     with running(kind, target, source) as run:
         await_refused(run, "A is the cluster id of A, and ", "leads to the cluster id of B")

@@ -65,7 +65,7 @@ class Groups:
 
     def problems(self) -> list[str]:
         """Say which are ahead of the first record that they have not read and that was copied."""
-        places = dict(enumerate(map(list, map(self._places, range(PARTITIONS)))))
+        places = [list(self._places(partition)) for partition in range(PARTITIONS)]
         problems: list[str] = []
         self.read_again = 0
         for name, committed in self._committed.items():

@@ -18,6 +18,7 @@ from sparkmirror.domain.errors import JarsError
 from sparkmirror.java.find_java import find_java
 from sparkmirror.java.ivy import Ivy, Module
 from tests.spark import connector_program
+from tests.spark.programs import PYTHON_PATH
 from tests.support.broker_data import create_topic
 
 VERSIONS: Final = ("4.3.0", "4.2.0")
@@ -134,9 +135,8 @@ def outcomes(
         else:
             producer.commit_transaction(30)
     log = tmp_path_factory.mktemp("witness") / "program.log"
-    paths = os.pathsep.join([str(Path.cwd()), *sys.path])
     program = [sys.executable, str(Path(connector_program.__file__)), connector, servers]
-    command = ["env", f"PYTHONPATH={paths}", *program, json.dumps(list(CASES.values()))]
+    command = ["env", f"PYTHONPATH={PYTHON_PATH}", *program, json.dumps(list(CASES.values()))]
     process = start_process([command], log, outlives_us=False)
     try:
         assert process.wait(WAIT_S), log.read_text()[-4000:]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import psutil
 import pytest
+from pyspark.sql import SparkSession
 
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.spark.session import Session, default_master
@@ -29,6 +30,11 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Session]:
     assert not left, f"Session.close left {left}"
     assert not started.is_alive
     assert "WARN" in log.read_text(), "Spark's noise has gone elsewhere"
+
+
+@pytest.fixture(scope="session")
+def spark(session: Session) -> SparkSession:
+    return session.spark
 
 
 @pytest.fixture(scope="session")

@@ -1,6 +1,5 @@
 """`.write` and `.writeStream` of the format `sparkmirror`, read back by confluent-kafka."""
 
-import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,19 +12,14 @@ from pyspark.sql import DataFrame, SparkSession
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.processes import Process, start_process
 from sparkmirror.kafka.data.partition_offsets import await_stable
-from sparkmirror.spark.session import Session
 from tests.spark import sink_program
+from tests.spark.programs import PYTHON_PATH
 from tests.support.broker_data import append, create_topic, keyed, records
 from tests.support.connections import connection
 from tests.support.waiting import await_value
 
 COUNT: Final = 500
 WAIT_S: Final = 150
-
-
-@pytest.fixture(scope="module")
-def spark(session: Session) -> SparkSession:
-    return session.spark
 
 
 def rows(spark: SparkSession) -> DataFrame:
@@ -92,9 +86,8 @@ def test_query_whose_driver_is_killed_writes_exactly_once(
     for partition in range(3):
         append(source_cluster, source, expected(partition), partition=partition)
     servers = source_cluster.bootstrap_servers, target_cluster.bootstrap_servers
-    paths = os.pathsep.join([str(Path.cwd()), *sys.path])
     program = [sys.executable, str(Path(sink_program.__file__)), *servers, source, topic]
-    command = ["env", f"PYTHONPATH={paths}", *program, str(tmp_path / "checkpoint")]
+    command = ["env", f"PYTHONPATH={PYTHON_PATH}", *program, str(tmp_path / "checkpoint")]
     for run in range(3):
         log = tmp_path / f"{run}.log"
         process = start_process([command], log, outlives_us=False)

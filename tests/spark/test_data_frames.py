@@ -11,17 +11,11 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from pyspark_sparkmirror import offsets_behind_latest
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.spark.session import Session
 from tests.support.broker_data import append, create_topic, numbered
 
 TOPIC: Final = "spark.orders"
 COUNT: Final = 3000
 WAIT_S: Final = 120
-
-
-@pytest.fixture(scope="module")
-def spark(session: Session) -> SparkSession:
-    return session.spark
 
 
 @pytest.fixture(scope="module")

@@ -1,6 +1,5 @@
 """The examples of docs/spark.md run in an ordinary session, one after the other."""
 
-import os
 import re
 import sys
 from pathlib import Path
@@ -9,6 +8,7 @@ from typing import Final
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.processes import start_process
 from sparkmirror.kafka.data.partition_offsets import await_stable
+from tests.spark.programs import PYTHON_PATH
 from tests.support.broker_data import append, create_topic, keyed, numbered
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
@@ -40,9 +40,14 @@ def test_examples(source_cluster: LocalCluster, target_cluster: LocalCluster, tm
     program = tmp_path / "examples.py"
     program.write_text(f"{text}\nassert spark.table('seen').count() == {COUNT}\n", encoding="utf-8")
     log = tmp_path / "examples.log"
-    paths = os.pathsep.join([str(Path.cwd()), *sys.path])
     conf = "--master local[2] --conf spark.ui.enabled=false pyspark-shell"
-    command = ["env", f"PYTHONPATH={paths}", f"PYSPARK_SUBMIT_ARGS={conf}", sys.executable, str(program)]
+    command = [
+        "env",
+        f"PYTHONPATH={PYTHON_PATH}",
+        f"PYSPARK_SUBMIT_ARGS={conf}",
+        sys.executable,
+        str(program),
+    ]
     process = start_process([command], log, outlives_us=False)
     try:
         assert process.wait(WAIT_S), log.read_text()

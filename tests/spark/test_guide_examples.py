@@ -7,7 +7,6 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.spark.session import Session
 from tests.support.broker_data import append, create_topic, keyed, numbered
 
 COUNT: Final = 60
@@ -32,11 +31,6 @@ BATCH_READS: Final = {
         3 * COUNT,
     ),
 }
-
-
-@pytest.fixture(scope="module")
-def spark(session: Session) -> SparkSession:
-    return session.spark
 
 
 @pytest.fixture(scope="module")

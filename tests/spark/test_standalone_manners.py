@@ -14,6 +14,7 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.kafka.data.partition_offsets import await_stable
 from tests.spark import speculation_program
+from tests.spark.programs import PYTHON_PATH
 from tests.spark.standalone import SparkCluster, SparkNode, standalone_cluster
 from tests.support.broker_data import create_topic, end_offsets, records
 from tests.support.command_lines import command_line
@@ -110,11 +111,10 @@ def test_speculative_attempts_write_exactly_once(
     """The slow attempt has sent rows, and is killed when the speculative one is done."""
     topic = "manners.speculation"
     create_topic(target_cluster.bootstrap_servers, topic, partitions=2)
-    paths = os.pathsep.join([str(Path.cwd()), *sys.path])
     arguments = [cluster.url, target_cluster.bootstrap_servers, topic, str(tmp_path)]
     ended = subprocess.run(
         [sys.executable, str(Path(speculation_program.__file__)), *arguments],
-        env={**os.environ, "PYTHONPATH": paths, "PYSPARK_PYTHON": sys.executable},
+        env={**os.environ, "PYTHONPATH": PYTHON_PATH, "PYSPARK_PYTHON": sys.executable},
         capture_output=True,
         text=True,
         check=False,

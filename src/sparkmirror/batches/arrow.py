@@ -31,8 +31,8 @@ from sparkmirror.batches.columns import (
 from sparkmirror.batches.compression import compress
 from sparkmirror.batches.few_records import FEW_RECORDS, FewOpened
 from sparkmirror.batches.record_batch import LOG_APPEND_TIME, FetchedBatch, OutgoingBatch, build_batch
-from sparkmirror.batches.record_body import nullable
-from sparkmirror.batches.records import VARINT_BYTES, RawRecord, encode_varint, new_header
+from sparkmirror.batches.record_body import nullable, write_headers
+from sparkmirror.batches.records import VARINT_BYTES, RawRecord, new_header
 from sparkmirror.batches.reencoding import Encoding, check_offsets, pack, runs_of, write_records
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import CorruptBatchError, MalformedRecordError
@@ -54,10 +54,10 @@ def to_arrow(
     bytes_max: int = DECOMPRESSED_BYTES_MAX,
 ) -> pa.RecordBatch:
     """The records at these offsets as `Opened.columns` has them. Raises CorruptBatchError."""
-    return opened(batches, offsets, bytes_max).columns(partition, columns)
+    return open_batches(batches, offsets, bytes_max).columns(partition, columns)
 
 
-def opened(batches: Sequence[FetchedBatch], offsets: range, bytes_max: int) -> "Opened | FewOpened":
+def open_batches(batches: Sequence[FetchedBatch], offsets: range, bytes_max: int) -> "Opened | FewOpened":
     """Open batches as `Opened.of` does, in the way that is faster for so many records."""
     is_few = sum(batch.header.record_count for batch in batches) < FEW_RECORDS
     return (FewOpened if is_few else Opened).of(batches, offsets, bytes_max)
@@ -229,15 +229,11 @@ def _raw_records(records: pa.RecordBatch, now_ms: int) -> list[RawRecord]:
 def _few_headers(column: pa.Array) -> list[bytes]:
     """Encode them as `_write_headers` does."""
     if column.null_count == len(column):
-        return [encode_varint(0)] * len(column)
+        return [write_headers(())] * len(column)
     keys, values = _entries(column)
     entries = zip(keys.to_pylist(), values.to_pylist(), strict=True)
     counts = column.value_lengths().fill_null(0).to_pylist()
-    return [
-        encode_varint(count)
-        + b"".join([nullable(key) + nullable(value) for key, value in islice(entries, count)])
-        for count in counts
-    ]
+    return [write_headers(list(islice(entries, count))) for count in counts]
 
 
 def _entries(column: pa.Array) -> tuple[pa.Array, pa.Array]:

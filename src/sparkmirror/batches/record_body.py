@@ -3,6 +3,7 @@
 Layout: Kafka's `DefaultRecord` (KIP-98), from the key's length on.
 """
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from sparkmirror.batches.records import encode_varint, read_varint
@@ -41,8 +42,13 @@ def read_to_headers(data: bytes) -> bytes:
 
 
 def write_body(body: RecordBody) -> bytes:
-    headers = [nullable(name) + nullable(content) for name, content in body.headers]
-    return b"".join([nullable(body.key), nullable(body.value), encode_varint(len(headers)), *headers])
+    return nullable(body.key) + nullable(body.value) + write_headers(body.headers)
+
+
+def write_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> bytes:
+    """Encode them with their count."""
+    encoded = [nullable(name) + nullable(content) for name, content in headers]
+    return b"".join([encode_varint(len(encoded)), *encoded])
 
 
 def nullable(data: bytes | None) -> bytes:

@@ -27,7 +27,7 @@ from sparkmirror.kafka.wire.fetch import FetchedPartition
 
 _WAIT_S: Final = 0.5
 _TOGETHER_BYTES: Final = 4 << 20
-"""Fewer take more CPU a record at 1 KB, more at 100 B."""
+"""A smaller limit costs more CPU for records of 1 KB, a larger one for records of 100 B."""
 _COMPRESSED_RATIO: Final = 4
 _DECOMPRESSED_BYTES_MAX: Final = 1 << 30
 """The most bytes of batches that become one record batch; Spark's own source has no limit."""

@@ -27,12 +27,9 @@ def call(reference: str, records: pa.RecordBatch) -> tuple[pa.RecordBatch, bool]
         raise FunctionFailedError(f"{reference}: {error}") from error
     except FAILURES as error:
         raise FunctionFailedError(f"{reference} raised {described(error)}") from error
-    if changed is records:
+    if isinstance(changed, pa.RecordBatch) and changed.equals(records):
         return records, True
-    problem = _of_type(changed)
-    if problem is None and changed.num_rows == records.num_rows and changed.equals(records):
-        return records, True
-    problem = problem or _of_offsets(records, changed) or _of_contents(records, changed)
+    problem = _of_type(changed) or _of_offsets(records, changed) or _of_contents(records, changed)
     if problem is not None:
         raise FunctionFailedError(f"{reference} returned {problem}")
     return changed, _are_same(records, changed)

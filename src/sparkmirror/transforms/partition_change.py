@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from sparkmirror.batches.arrow import Opened, from_arrow, opened
+from sparkmirror.batches.arrow import Opened, from_arrow, open_batches
 from sparkmirror.batches.arrow_schema import BODIES, CLOSED, SCHEMA
 from sparkmirror.batches.compression import decompress
 from sparkmirror.batches.few_records import FewOpened
@@ -65,18 +65,18 @@ class PartitionChange:
         Raises CorruptBatchError and ChangeFailedError.
         """
         offsets = range(position, batches[-1].header.last_offset + 1)
-        found = opened(batches, offsets, encoding.decompressed_bytes_max)
-        records = found.columns(self._partition, self._columns)
+        opened = open_batches(batches, offsets, encoding.decompressed_bytes_max)
+        records = opened.columns(self._partition, self._columns)
         try:
             changed = self.changed(records)
         except FunctionFailedError as error:
-            raise self._failed(found, records, error, encoding) from error
+            raise self._failed(opened, records, error, encoding) from error
         self.filtered += records.num_rows - changed.records.num_rows
-        return None if changed.records is records else self._encoded(found, changed, encoding)
+        return None if changed.records is records else self._encoded(opened, changed, encoding)
 
     def _failed(
         self,
-        found: Opened | FewOpened,
+        opened: Opened | FewOpened,
         records: pa.RecordBatch,
         error: FunctionFailedError,
         encoding: Encoding,
@@ -91,7 +91,7 @@ class PartitionChange:
                 bad, error = middle, earlier
         self.filtered += good - before.records.num_rows
         offset = records.column("offset")[good].as_py()
-        return ChangeFailedError(offset, str(error), self._encoded(found, before, encoding))
+        return ChangeFailedError(offset, str(error), self._encoded(opened, before, encoding))
 
     def changed(self, records: pa.RecordBatch) -> "Changed":
         """The records behind the chain; the same object where all are as they were."""
@@ -103,12 +103,12 @@ class PartitionChange:
         return changed
 
     def _encoded(
-        self, found: Opened | FewOpened, changed: "Changed", encoding: Encoding
+        self, opened: Opened | FewOpened, changed: "Changed", encoding: Encoding
     ) -> list[OutgoingBatch]:
         records = changed.records
         if not records.num_rows:
             return []
-        kept = found.at(records.column("offset").to_numpy())
+        kept = opened.at(records.column("offset").to_numpy())
         if changed.are_same:
             return kept.packed(encoding)
         if self._columns is _CLOSED:

@@ -206,10 +206,8 @@ class TopicsPromotion:
         if self.left or self.to_write:
             text = f"copy {count} of {counted(len(self.to_write), 'group')} to {target}, as they are"
             return Step("groups", StepState.TO_DO, text + self._groups_left())
-        text, left = (
-            f"the offsets of {counted(len(self.moves), 'group')} are on {target}",
-            self._groups_left(),
-        )
+        text = f"the offsets of {counted(len(self.moves), 'group')} are on {target}"
+        left = self._groups_left()
         return Step("groups", StepState.DONE, text + left, is_partial=bool(left))
 
     def _groups_left(self) -> str:
