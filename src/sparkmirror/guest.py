@@ -242,7 +242,7 @@ class Mirror:
     def status(self, *, arrow: bool = False) -> Any:
         """Return a DataFrame with a row for each partition. Raises KafkaError.
 
-        With `arrow` it is a pyarrow.Table, which needs no free slot of Spark. Of a mirror that does not run
+        With `arrow` it is a pyarrow.Table, which needs no free slot of Spark. If the mirror does not run
         here it is what Kafka tells.
         """
         return self._frame(status_table(self._view()), arrow=arrow)

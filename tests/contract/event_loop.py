@@ -91,7 +91,7 @@ class RecordingWriter:
         self.refused_batches: list[OutgoingBatch] = []
         self.lost: list[Failure] = []
         self.recreated: list[TopicPartition] = []
-        self.led_anew: list[TopicPartition] = []
+        self.new_leaders: list[TopicPartition] = []
         self._settings = settings
         self._loop = loop
         self.writer = BatchWriter(settings, loop, self)
@@ -137,7 +137,7 @@ class RecordingWriter:
         self.refused_batches.append(batch)
 
     def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:
-        self.led_anew += partitions
+        self.new_leaders += partitions
 
     def target_recreated(self, partition: TopicPartition) -> None:
         self.recreated.append(partition)

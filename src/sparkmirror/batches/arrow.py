@@ -197,8 +197,8 @@ def _read_headers(data: Bytes, buffer: pa.Buffer, at: Column, ends: Column) -> p
 def from_arrow(records: pa.RecordBatch, encoding: Encoding, now_ms: int) -> list[OutgoingBatch]:
     """Batches of at most the encoding's limit with all records in order; a larger record is one of its own.
 
-    Of the columns `key`, `value`, `headers`, `timestamp` and `offset` those that are missing are null; others
-    are ignored, but for `body` in place of key and value. Key and value may be strings. `now_ms` is the
+    A column that is missing (`key`, `value`, `headers`, `timestamp`, `offset`) counts as null; others are
+    ignored, except `body`, which replaces key and value. Key and value may be strings. `now_ms` is the
     timestamp where that is null. The batches' `offsets` are those of the column, or else numbers of rows.
 
     Raises MalformedRecordError for a header without a key.
@@ -249,7 +249,7 @@ class _Encoded:
     """Holds the encoded parts of records that are the same in any batch."""
 
     timestamps: Column
-    """In ms."""
+    """Milliseconds since the epoch."""
     offsets: Column
     lead: Sequence[Column]
     """The varint that follows the record's own: the key's size, unless `fields` have it."""

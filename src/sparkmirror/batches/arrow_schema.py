@@ -31,7 +31,7 @@ CLOSED: Final = pa.schema(
 )
 """The columns for those who look at headers only."""
 BODIES: Final = pa.schema([pa.field("body", pa.binary()), SCHEMA.field("offset"), SCHEMA.field("timestamp")])
-"""Their other columns: `body` is key and value as they are encoded."""
+"""The other columns for readers of headers: `body` is key and value as they are encoded."""
 
 US_PER_MS: Final = 1000
 

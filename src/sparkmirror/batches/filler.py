@@ -1,6 +1,6 @@
 """Batches of empty records, which bring a fresh log to the offset where its source begins.
 
-Their timestamp is 0: retention by time removes them, and a broker begins a segment of its own with what
+The timestamp is 0: retention by time removes them, and a broker begins a segment of its own with what
 follows. Records have no key, or an empty one for compacted topics, which accept no record without.
 """
 
@@ -26,7 +26,7 @@ from sparkmirror.batches.records import new_header
 from sparkmirror.domain.errors import CorruptBatchError
 
 FILLER_RECORDS_MAX: Final = 1_000_000
-"""They take 0.8 MB, below the default of `max.message.bytes`, and three bytes of an offset at most."""
+"""So many take 0.8 MB, below the default of `max.message.bytes`, and three bytes of an offset at most."""
 
 _ZSTD: Final = CODECS.index("zstd")
 _NO_KEY, _EMPTY_KEY = b"\x01", b"\x00"

@@ -13,7 +13,7 @@ from sparkmirror.batches.records import RawRecord, read_varint, write_varint
 from sparkmirror.batches.reencoding import Encoding, records_from, write_records
 
 HEADER: Final = b"sparkmirror-provenance"
-"""The header's name. Its value: the aliases of the clusters that the record came from, with commas."""
+"""The header's name; its value lists the aliases of the clusters that the record came from, with commas."""
 
 _SEPARATOR: Final = b","
 

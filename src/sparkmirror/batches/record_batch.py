@@ -99,7 +99,7 @@ class BatchAction(Enum):
     REWRITE = auto()
     """Open it: records must be dropped or their fields changed."""
     NOTHING_LEFT = auto()
-    """No record to copy (control batch, or emptied by compaction); the position moves past it."""
+    """There is no record to copy (control batch, or emptied by compaction); the position moves past it."""
     BEHIND = auto()
     """Wholly before the position: a fetch returns whole batches."""
 

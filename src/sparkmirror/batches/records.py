@@ -1,6 +1,6 @@
 """The records inside a batch, opened only as far as copying needs.
 
-Of a record only the timestamp and the offset are ever changed, so key, value and headers stay one run
+Only the timestamp and the offset of a record are ever changed, so key, value and headers stay one run
 of bytes, `body`, exactly as the producer wrote it. Layout: Kafka's `DefaultRecord` (KIP-98).
 """
 

@@ -15,7 +15,7 @@ LogFormat = Literal["text", "json"]
 
 LEVELS = ("debug", "info", "warning", "error")
 _CHATTY_LIBRARIES = ("kafka", "py4j")
-"""Their failures are raised as errors, which are logged once, by us."""
+"""Libraries whose failures are raised as errors, which are logged once, by us."""
 _INDISCREET_LIBRARIES = ("py4j", "botocore")
 """Below INFO they log what they send and receive: Spark's settings, the JVM's token, credentials of AWS."""
 _PLAIN_ATTRIBUTES = frozenset(vars(logging.makeLogRecord({}))) | {"asctime", "message", "taskName"}

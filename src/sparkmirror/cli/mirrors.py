@@ -117,7 +117,7 @@ class MirrorApi:
         return found
 
     def flows(self, wanted: Sequence[str] | None = None) -> list[str]:
-        """Their names. Raises SparkmirrorError if there is none, or one of those wanted is unknown."""
+        """Names of the flows. Raises SparkmirrorError if there is none, or one of those wanted is unknown."""
         with _shaped(self._rest.url):
             found = [str(_flow_name(it)) for it in self.asked({})["flows"]]
         unknown = sorted(set(wanted or ()) - set(found))

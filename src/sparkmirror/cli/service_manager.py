@@ -15,7 +15,7 @@ _log = logging.getLogger(__name__)
 
 _INTERVAL_S: Final = 10.0
 _TURN_MAX_S: Final = 300.0
-"""No turn of a loop takes longer: a request without a response costs a minute, and a turn has several."""
+"""The longest turn of a loop: a request without a response costs a minute, and a turn has several."""
 _STATUS_MAX: Final = 500
 
 

@@ -151,7 +151,7 @@ class ConnectRest:
         self._send("PUT", f"{_connector(name)}/resume")
 
     def restart(self, name: str, *, include_tasks: bool = False, only_failed: bool = False) -> None:
-        """KIP-745. Without `include_tasks`, the tasks keep running."""
+        """KIP-745. Unless `include_tasks`, the tasks keep running."""
         flags = {"includeTasks": include_tasks, "onlyFailed": only_failed}
         query = urlencode({flag: "true" for flag, is_set in flags.items() if is_set})
         self._send("POST", f"{_connector(name)}/restart{'?' if query else ''}{query}")

@@ -43,7 +43,7 @@ class NamedClusters:
         return LocalCluster.attach(self._home / name)
 
     def up(self, requests: Sequence[ClusterRequest], on_progress: Progress) -> list[LocalCluster]:
-        """Start clusters that don't run, side by side. Of a running cluster only missing brokers are started.
+        """Start clusters that don't run, side by side, and the brokers that running ones lack.
 
         Raises ClusterStartError, also if a running cluster is asked for with other settings.
         """

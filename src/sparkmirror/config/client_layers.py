@@ -50,7 +50,7 @@ def source_consumer(connector: Properties, task: int) -> ConsumerSettings:
 def target_producer(worker: Properties, connector: Properties, task: int) -> ProducerSettings:
     """The producer of a connector's records: the Connect worker's, with the connector's overrides.
 
-    Its client id is Connect's `connector-producer-NAME-TASK` unless another is set.
+    The client id is Connect's `connector-producer-NAME-TASK` unless another is set.
     """
     properties = target_producer_properties(worker, connector)
     default_id = f"connector-producer-{connector['name'].strip(JAVA_WHITESPACE)}-{task}"

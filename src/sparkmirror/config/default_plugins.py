@@ -24,7 +24,7 @@ class DefaultReplicationPolicy(policies.DefaultReplicationPolicy):
 
 
 class IdentityReplicationPolicy(policies.IdentityReplicationPolicy):
-    """Kafka's `IdentityReplicationPolicy`. Without `source.cluster.alias` no topic has a source."""
+    """Kafka's `IdentityReplicationPolicy`. No topic has a source unless `source.cluster.alias` is set."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         super().__init__(*_separators(properties), _alias(properties))

@@ -116,7 +116,7 @@ CONNECTOR: Final = Scope(
 def unknown_keys(
     keys: Iterable[str], clusters: Iterable[Alias], enabled: Collection[Flow] = ()
 ) -> tuple[UnknownKey, ...]:
-    """The keys of an mm2.properties that nothing reads, in its order. Of flows the `enabled` are meant."""
+    """The keys of an mm2.properties that nothing reads, in its order. Hints prefer the `enabled` flows."""
     places = _places(tuple(clusters), enabled)
     return tuple(_explained(key, places) for key in keys if not _known(key, places))
 

@@ -73,7 +73,7 @@ class MirrorMakerConfig:
     def __init__(
         self, properties: Properties, environment: Mapping[str, str] = os.environ, *, resolves: bool = True
     ) -> None:
-        """`resolves`: placeholders are replaced. Without, they are only checked: secrets need not be here."""
+        """`resolves`: placeholders are replaced, not only checked, for which secrets need not be here."""
         self.properties = properties
         self._resolves = resolves
         if not resolves:
@@ -136,7 +136,7 @@ class MirrorMakerConfig:
     def cluster_properties(self, alias: Alias) -> Properties:
         """`alias.*` without the prefix, and with the settings that all clients share copied to each kind.
 
-        Those of the top level are the defaults.
+        Settings of the top level are the defaults.
         """
         own = self.properties.under(f"{alias}.")
         own = _for_each_client(own.only(SHARED_NAMES)) | own

@@ -31,7 +31,7 @@ OF_STRIMZI: Final[Mapping[str, str]] = {
     "strimzisecrets": f"{_KAFKAS}DirectoryConfigProvider",
     "strimziconfigmaps": f"{_KAFKAS}DirectoryConfigProvider",
 }
-"""The providers that Strimzi's operator declares. Its own read Kubernetes; here its objects are mounted."""
+"""The providers that Strimzi's operator declares. The operator's read Kubernetes, these mounted files."""
 _OF_KUBERNETES: Final = {"strimzisecrets": "secret", "strimziconfigmaps": "config map"}
 _ALLOWED: Final = "allowlist.pattern"
 

@@ -55,7 +55,7 @@ class ConnectorParser:
         self._providers = configured_providers(worker, environment)
 
     def given(self, config: Mapping[str, str | None]) -> Given:
-        """Replace the config's placeholders, for `validate`. Its files lie below the worker's folders."""
+        """Replace the config's placeholders, for `validate`; its files lie below the worker's folders."""
         folders = _allowed_folders(self._worker)
         return Given(config, self._providers, plugin_modules(self._worker), folders)
 

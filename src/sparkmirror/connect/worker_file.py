@@ -44,7 +44,7 @@ _WITHOUT_MEANING: Final = (
 """Keys of Java's plugins, and of the assignment and the requests of Java workers."""
 
 _SINCE_3_0: Final = {"rest.host.name": "http://HOST:8083", "rest.port": "http://:PORT"}
-"""Their replacements in `listeners` (KIP-208)."""
+"""Options that are gone, and what replaces each in `listeners` (KIP-208)."""
 
 _STANDALONE: Final = "offset.storage.file.filename"
 

@@ -24,7 +24,7 @@ class BadBatches:
     plan: TaskPlan
 
     def unreadable(self, copy: PartitionCopy, fetched: FetchedPartition, error: CorruptBatchError) -> Event:
-        """The event of a batch at the copy's `fetch_position`. Without a known end it can't be skipped."""
+        """The event of a batch at the copy's `fetch_position`. It can't be skipped if its end is unknown."""
         refusal = KafkaError(f"{fetched.partition} on {self.plan.consumer.connection.cluster}: {error}")
         end = end_of_batch(fetched.records, copy.fetch_position)
         if self._skips and end is not None:

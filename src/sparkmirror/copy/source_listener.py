@@ -24,7 +24,7 @@ from sparkmirror.kafka.wire.fetch import FetchedPartition
 
 
 class SourceListener:
-    """The listener of `reader`. As long as nothing changes, `fetched` asks no state. On the loop's thread."""
+    """The listener of `reader`. `fetched` asks no state unless something changes. On the loop's thread."""
 
     def __init__(
         self,

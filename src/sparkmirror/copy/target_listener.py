@@ -26,7 +26,7 @@ _BUFFER_FREE = events.BufferFree()
 class TargetListener:
     """The listener of `writer`. In transactions `TransactionCycle` has the writers, and hands on their calls.
 
-    As long as nothing changes, `acknowledged` asks no state. On the loop's thread.
+    `acknowledged` asks no state unless something changes. On the loop's thread.
     """
 
     def __init__(

@@ -11,7 +11,7 @@ from sparkmirror.domain.ids import TopicPartition, decode_topic_id, encode_topic
 
 _TOPIC_IDS: Final = "topic ids"
 _EPOCHS: Final = "leader epochs"
-"""No topics have these names: they hold a space."""
+"""Keys beside those of topics, whose names hold no space."""
 
 
 class StreamingProgress(Protocol):

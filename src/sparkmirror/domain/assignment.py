@@ -58,7 +58,7 @@ def assign_by_load(
 ) -> Assignment:
     """Assign partitions to at most `task_count` tasks so that the heaviest carries little more than it must.
 
-    No task is empty. Without any load this is `assign`. What is new goes to the lightest task, heaviest
+    No task is empty. If no load is known this is `assign`. What is new goes to the lightest task, heaviest
     first (LPT, Graham 1969); a partition without a measurement counts as an average one. Then
     partitions move one by one from the heaviest task to the lightest, each at most once and only where
     the heavier of the two gets lighter: `previous` is never made worse.

@@ -38,8 +38,8 @@ class Assertion:
 class TokenSource:
     """Tells where an OAuth token comes from: `url` names an endpoint (http, https) or a file (file).
 
-    An endpoint is asked by the client's id and secret, or by an assertion. Without a URL the token is not
-    signed, as for development, and names the `subject`.
+    An endpoint is asked by the client's id and secret, or by an assertion. If there is no URL the token
+    is not signed, as for development, and names the `subject`.
     """
 
     url: str | None = None
@@ -73,7 +73,7 @@ class AwsLogin:
 class KerberosLogin:
     """`service` is the first part of the brokers' principals.
 
-    Without a key table, tickets are in a cache: the one named, else the default one.
+    Unless there is a key table, tickets are in a cache: the one named, else the default one.
     """
 
     service: str

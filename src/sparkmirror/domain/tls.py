@@ -26,7 +26,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class TlsSettings:
-    """`ciphers` are OpenSSL's names, empty for its defaults. Without a trust store the system's is used.
+    """`ciphers` are OpenSSL's names, empty for its defaults. The system's trust store is the default.
 
     With `kept`, nothing is known here.
     """

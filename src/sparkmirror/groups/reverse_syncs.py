@@ -17,7 +17,7 @@ class ReverseSyncs:
 
     One owner.
 
-    Without `reverse.checkpointing.enabled` there are none.
+    There are none unless `reverse.checkpointing.enabled` is set.
     """
 
     def __init__(self, connector: ConfiguredCheckpoint) -> None:

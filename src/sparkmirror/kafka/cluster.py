@@ -1,7 +1,7 @@
 """Asks any broker of a cluster, its controller, the leaders of partitions and coordinators; blocks.
 
 Everything but the data of the mirrored topics goes through `Cluster`: it finds the broker, connects, sends
-the request, and sends it again over a new connection when the old one was lost. Its errors name the cluster.
+the request, and sends it again over a new connection when the old one was lost. Errors name the cluster.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence

@@ -1,6 +1,6 @@
 """Holds the values of a process's connectors for `/metrics`; `metrics.families` makes metrics of them.
 
-Those of a partition are made of the same look at it from which the view is made.
+Values of a partition are made of the same look at it as the view.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,6 +1,6 @@
 """Decides which of the processes with the same file runs a flow.
 
-For every flow the processes form a group on its target, with the name that Connect gives it. Its leader runs
+For every flow the processes form a group on its target, with the name that Connect gives it. The leader runs
 the flow; the others stand by and take over. By default the leader so far stays. With
 `dedicated.mode.enable.internal.rest=true` flows spread over the processes (KIP-710): the leader follows from
 the names of the flow and the processes, and flows move only where a process has come or gone.

@@ -289,7 +289,7 @@ def lag_line(
     """Sum up the lag of the partitions whose lag is known, and count the others, with the reason.
 
     `away` is a cluster that does not answer: nothing is known then. `held` are why topics are not copied.
-    Those that the opposite flow copies have no lag, and are counted for themselves.
+    Topics that the opposite flow copies have no lag, and are counted for themselves.
     """
     copied = [it for it in reports if it.state is not PartitionState.STANDBY]
     standby = len(reports) - len(copied)

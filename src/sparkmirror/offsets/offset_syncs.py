@@ -109,7 +109,7 @@ class OffsetSyncQueue:
     def continue_from(self, source: TopicPartition, run: Run | None) -> None:
         """Set the run of the task's last attempt, which the next batch may continue; None drops it.
 
-        Its end is synced: the attempt may have ended before that.
+        The run's end is synced: the attempt may have ended before that.
         """
         self._runs.pop(source, None)
         if run is not None:

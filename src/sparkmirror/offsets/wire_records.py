@@ -1,7 +1,7 @@
 """The records of MM2's own topics, byte for byte as Java MM2 writes them (KIP-382).
 
-Fields are big-endian, strings carry a 16-bit length. As in Java, readers ignore bytes that follow the last
-field and read any version as version 0, the only one there is.
+Fields are big-endian, strings carry a 16-bit length. Readers ignore bytes that follow the last field and
+read any version as version 0, the only one there is, as in Java.
 """
 
 import struct

@@ -19,7 +19,7 @@ from sparkmirror.storage.cluster_ids import ClusterIds, read_cluster_ids
 from sparkmirror.storage.progress_reader import ProgressReader
 
 WATCHED_S: Final = 15.0
-"""For how long another mirror's reports are watched: its tasks report at least each eleven seconds."""
+"""The time that another mirror's reports are watched: its tasks report at least each eleven seconds."""
 _TASKS_END_WITHIN: Final = 0.2
 """The part of that time in which tasks may still report whose mirror was killed."""
 

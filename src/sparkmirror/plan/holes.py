@@ -29,7 +29,7 @@ def estimated_holes(
 ) -> Mapping[TopicPartition, int]:
     """The holes among what is left of each partition, where any were found.
 
-    Of a topic its longest partition is read, and the others count as alike. Beyond so many topics those that
+    The longest partition of a topic is read, and the others count as alike. Beyond so many topics those that
     are compacted count each offset as a hole, others none. Raises KafkaError and CorruptBatchError.
     """
     of_topics: dict[str, dict[TopicPartition, range]] = {}

@@ -61,7 +61,7 @@ class Planned:
 
 
 def flow_lines(plan: FlowPlan, *, detail: bool = False) -> Iterator[str]:
-    """Write a flow's plan. Without `detail` long lists are cut, with a note."""
+    """Write a flow's plan. Unless `detail`, long lists are cut, with a note."""
     yield f"{plan.flow}" + ("" if plan.connector else " (only heartbeats: it is not enabled)")
     sections = (
         _changes(plan.changes, detail=detail),

@@ -86,7 +86,7 @@ class JavaPattern:
 def compile_list(patterns: Sequence[str], key: str) -> JavaPattern:
     """Compile a list to one pattern: the items joined by `|`, to be used with `fullmatch`.
 
-    As in MM2 an empty list matches nothing, and items are not grouped: `(?i)` in one reaches the next.
+    An empty list matches nothing, as in MM2, and items are not grouped: `(?i)` in one reaches the next.
     Raises ConfigError with `key` for what Java refuses or this module doesn't support.
     """
     joined = "|".join(patterns)

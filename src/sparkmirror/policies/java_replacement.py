@@ -16,7 +16,7 @@ Replacement: TypeAlias = Sequence[str | int]
 
 
 def parse_replacement(text: str, pattern: "regex.Pattern[str]", key: str) -> Replacement:
-    """Split a replacement at `$1`. As in Java a number has as many digits as there are groups for.
+    """Split a replacement at `$1`. A number has as many digits as there are groups for, as in Java.
 
     Raises ConfigError.
     """

@@ -70,7 +70,7 @@ class EmptyAliases:
         return self._policy.format_remote_topic(self._alias(source_alias), topic)
 
     def topic_source(self, topic: str) -> str | None:
-        """No topic comes from a cluster whose alias is empty: another one of that name is quoted."""
+        """Quotes another policy of that name: no topic comes from a cluster whose alias is empty."""
         found = self._policy.topic_source(topic)
         return f"'{found}'" if found in self._empty else found
 

@@ -43,7 +43,7 @@ def as_pkcs12(store: bytes, password: str | None, key_password: str | None) -> C
 
 @contextmanager
 def _as_file(store: bytes) -> Iterator[str]:
-    """Write what was read, not what is there now. Its keys are encrypted; this user alone can read it."""
+    """Write what was read, not what is there now. The keys are encrypted; this user alone can read it."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "store")
         file.write_bytes(store)

@@ -21,7 +21,7 @@ _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion
 
 
 def client_context(settings: TlsSettings) -> ssl.SSLContext:
-    """Reads the stores. Without a trust store, the system's authorities are trusted. Raises ConfigError."""
+    """Reads the stores; the default trust store is the system's. Raises ConfigError."""
     context = new_context(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = settings.checks_host_names
     if settings.trust_store is None:

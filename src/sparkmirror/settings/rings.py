@@ -1,7 +1,7 @@
 """Refuses rings of flows whose policies keep topics' names: records would be mirrored in an endless cycle.
 
 Between two clusters producer ids show which records come back (`batches.cycles`). In a longer ring, or for a
-flow without producer ids, only a header in every record does (`batches.provenance_header`). Without it,
+flow without producer ids, only a header in every record does (`batches.provenance_header`). Unless it is on,
 a configuration is refused if a sample topic name, one per pattern of the flows' topic filters, would cycle.
 
 A flow whose two aliases are one cluster is the shortest ring.

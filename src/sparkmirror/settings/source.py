@@ -107,7 +107,7 @@ class MirrorSourceSettings:
 def preserves_offsets(settings: MirrorSourceSettings) -> Callable[[str], bool]:
     """Whether the records of a source topic keep their offsets (`offsets.preserve`).
 
-    Those of heartbeats don't: the target may have its own in the same topic.
+    Records of heartbeats don't: the target may have its own in the same topic.
     """
     patterns = settings.preserved_topics
     if patterns is None:

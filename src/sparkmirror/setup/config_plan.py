@@ -25,7 +25,7 @@ class MirroredConfigs:
     """The configs of a topic that exists on both sides."""
 
     topic: str
-    """On the target."""
+    """The topic's name on the target."""
     source: tuple[ConfigEntry, ...]
     target: tuple[ConfigEntry, ...]
 

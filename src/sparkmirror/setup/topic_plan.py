@@ -31,7 +31,7 @@ from sparkmirror.setup.topic_deletes import DeleteTopic
 
 @dataclass(frozen=True, slots=True)
 class SourceTopic:
-    """A topic on the source cluster. Its configs matter only while the target lacks it."""
+    """A topic on the source cluster, whose configs matter only while the target lacks it."""
 
     partitions: int
     configs: tuple[ConfigEntry, ...] = ()

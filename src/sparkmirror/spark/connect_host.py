@@ -96,7 +96,7 @@ class ConnectHost:
         return value
 
     def close(self) -> None:
-        """End the own session. Its `stop` would also end a server that the user's session has started."""
+        """End the own session. `stop` would also end a server that the user's session has started."""
         is_there = self.alive()
         with suppress(Exception):  # likewise
             if is_there:

@@ -125,10 +125,11 @@ _SESSION: Final = "org.apache.spark.sql.classic.SparkSession"
 def bare_session(context: SparkContext, conf: SparkConf) -> SparkSession:
     """Make a session without the extensions that lie on Spark's class path, unless `conf` names some.
 
-    MLlib brings one, for SQL functions that no mirror calls. Without it the first copy job runs 0.7 s sooner
-    (5.4 instead of 6.1 s after start), and the driver takes 1.0 s less CPU and 41 MB less memory. That pays
-    for the reflection into PySpark's private members, since Spark has no setting against extensions. It finds
-    them with the context class loader of the calling thread, as Java's ServiceLoader does.
+    MLlib brings one, for SQL functions that no mirror calls. If it is left out, the first copy job runs 0.7 s
+    earlier (5.4 instead of 6.1 s after start), and the driver takes 1.0 s less CPU and 41 MB less memory.
+    That pays for the reflection into PySpark's private members, since Spark has no setting against
+    extensions. It finds them with the context class loader of the calling thread, as Java's ServiceLoader
+    does.
     """
     if conf.contains(_EXTENSIONS):
         return SparkSession(context)

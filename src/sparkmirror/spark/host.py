@@ -52,7 +52,7 @@ class SparkHost(Protocol):
         ...
 
     def cancel(self, tag: str) -> None:
-        """Cancel the job with this tag. Its workers end within seconds."""
+        """Cancel the job with this tag; the workers end within seconds."""
         ...
 
     def slots(self) -> int:

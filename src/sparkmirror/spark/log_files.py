@@ -19,7 +19,7 @@ _SHOWN: Final = 300
 
 
 def spark_log_file(command: str) -> Path:
-    """The file for Spark's own log when none is named. Of older ones the last 20, and a week's, are kept."""
+    """The file for Spark's own log when none is named. The last 20 older ones, and a week's, are kept."""
     folder = log_directory()
     _remove_old(folder)
     return folder / f"spark-{command}-{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.log"

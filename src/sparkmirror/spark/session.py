@@ -91,7 +91,7 @@ _LOCAL_TIMEOUTS: Final = {
 
 
 def default_master(slots: int) -> str:
-    """A local master. Its slots are threads that wait, so there can be many more than cores."""
+    """A local master, whose slots are threads that wait, so there can be many more than cores."""
     return f"local[{slots},1000000]"
 
 

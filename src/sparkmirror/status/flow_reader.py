@@ -165,7 +165,7 @@ def lag_of(
 ) -> tuple[int | None, str | None]:
     """The lag in records, counted by offsets, or None and why it is not known.
 
-    Without a record left to copy it is 0, whatever transaction markers are left.
+    It is 0 if no record is left to copy, whatever transaction markers are left.
     """
     if end is None:
         return None, ABSENT

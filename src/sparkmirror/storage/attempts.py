@@ -2,7 +2,7 @@
 
 An attempt is one producer epoch with which one task writes one partition. It claims the epoch, writes its
 record and reads all records: so of two attempts at least one knows of the other. An attempt that is not
-closed may still write, and its successor fences it. Its record is acknowledged before its first batch, and
+closed may still write, and its successor fences it. The record is acknowledged before its first batch, and
 again before each batch whose end can't be counted from it: so what is in the target's log can be looked up.
 
 Compacted, one partition, a record for each attempt; those that are over are deleted by their successors.

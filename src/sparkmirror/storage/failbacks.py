@@ -1,6 +1,6 @@
 """Defines failbacks: records in the migrations topic, `mm2-migrations.<source>.internal` on the target.
 
-After a promotion the opposite flow may continue where both logs part. Its record says what its target holds
+After a promotion the opposite flow may continue where both logs part. The record says what its target holds
 by then, which counts as copied by the flow. It ends an earlier promotion of that flow. See
 docs/decisions/0008-fail-back.md.
 """

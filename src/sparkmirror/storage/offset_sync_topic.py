@@ -33,7 +33,7 @@ class RunSync(NamedTuple):
 def parse_offset_sync(record: LogRecord) -> RunSync | None:
     """Parse a sync; None for another record.
 
-    Without a header, as from Java, it covers its own record only.
+    A sync that has no header, as Java's, covers its own record only.
     """
     try:
         sync = OffsetSync.decode(record.key or b"", record.value or b"")

@@ -105,7 +105,7 @@ class PartitionProgress:
 
 
 class TaskLoad(NamedTuple):
-    """Holds what a task measures since it started. Its buffer is in bytes, `in_flight` in records.
+    """Holds what a task measures since it started. The buffer is in bytes, `in_flight` in records.
 
     `commit_ms` is how long its last write of positions took, None without one; `fetch_ms` how long its
     `fetches` took together. Bytes are from and to the source and the target. Quotas throttled it for
@@ -169,7 +169,7 @@ class JobEpoch:
 
     `partitions` is how many its tasks share: each reports within seconds, whether it has data or not.
     `transactional_tasks` is how many transactional ids may be in use, by it or by one before it.
-    `driver` announced it. Of two drivers that take the same number at the same time, the later record counts.
+    `driver` announced it. If two drivers take the same number at the same time, the later record counts.
     `written_ms` is the record's timestamp, in epoch ms; None before it was written.
     """
 

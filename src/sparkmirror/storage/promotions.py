@@ -1,6 +1,6 @@
 """Reads and writes promotions in the migrations topic, `mm2-migrations.<source>.internal` on the target.
 
-A promoted topic is no copy any more: applications write it. Its record is there before the flow's last
+A promoted topic is no copy any more: applications write it. The record is there before the flow's last
 attempts are fenced, and an attempt reads the records after it has claimed: so no attempt writes after the
 fence. See docs/decisions/0007.
 """

@@ -1,6 +1,6 @@
 """Reads and writes remakes in the migrations topic, `mm2-migrations.<source>.internal` on the target.
 
-A topic that was mirrored with other offsets is deleted on the target and recreated with its source's. Its
+A topic that was mirrored with other offsets is deleted on the target and recreated with its source's. The
 brokers forget then where groups were: the record remembers it, in offsets of the source, until these are
 written. See docs/decisions/0010.
 """

@@ -88,7 +88,7 @@ Transform = Filter | DropHeaders | InsertHeader | Function | RegexRouter
 class Link(NamedTuple):
     """A transform of the chain, applied to records for which the predicate is true, or is not if `negates`.
 
-    Without a predicate it is applied to all.
+    It is applied to all if there is no predicate.
     """
 
     transform: Transform

@@ -176,7 +176,7 @@ def _place(difference: Difference) -> int:
 def are_related(source: Record, target: Record, *, compacted: bool) -> bool:
     """Whether one may be an altered copy of the other, not another record altogether.
 
-    Of a compacted topic records of one key are plenty: there the time must be the same as well.
+    A compacted topic has many records of one key: there the time must be the same as well.
     """
     before, after = _body(source), _body(target)
     same_key = before.key == after.key and before.key is not None

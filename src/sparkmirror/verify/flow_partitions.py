@@ -46,11 +46,11 @@ class FlowPartitions:
     sides: Sides
     mirrored: Sequence[MirroredPartition]
     gone: Sequence[NotCompared]
-    """They have a position, and no partition on the target: what was mirrored is missing there."""
+    """Partitions that have a position, and none on the target: what was mirrored is missing there."""
     not_begun: Sequence[NotCompared]
     """The flow has not copied anything of them."""
     empty: Sequence[CopyPartition]
-    """They lack a position or a partition on the target, and have no record to compare."""
+    """Partitions that lack a position or their copy on the target, and have no record to compare."""
     promoted: Sequence[NotCompared] = ()
     """Applications write them on the target."""
 

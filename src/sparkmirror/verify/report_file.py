@@ -85,7 +85,7 @@ class PartitionReport:
 
 
 class Report:
-    """The results per flow and partition. Without a path they are kept in memory only."""
+    """The results per flow and partition, kept in memory only if there is no path."""
 
     def __init__(self, path: Path | None, sides: Mapping[str, Sides]) -> None:
         """Read the file, if it exists. Raises SparkmirrorError for a file of another kind."""

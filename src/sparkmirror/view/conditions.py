@@ -27,7 +27,7 @@ CURRENT_S: Final = 5.0
 class Situation(NamedTuple):
     """Partitions, the state of their connector if that does not run, and the ages of the last reports.
 
-    Their fields are arrays: one value for each partition, NaN where it is unknown.
+    The fields are arrays: one value for each partition, NaN where it is unknown.
     """
 
     partitions: Columns

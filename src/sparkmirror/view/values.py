@@ -30,7 +30,7 @@ class Lag(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """Per second, of the last 30 to 60 s. Of several, the sum of those that are known."""
+    """Per second, of the last 30 to 60 s; of several partitions, the sum of those that are known."""
 
     records: float | None
     bytes: float | None

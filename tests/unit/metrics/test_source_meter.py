@@ -234,7 +234,7 @@ def test_a_look_has_every_assigned_partition_and_what_was_reported() -> None:
     assert looked(SourceMeter(), 0.0, None).partitions is None
 
 
-def test_after_partitions_were_assigned_anew_a_look_has_their_last_reports() -> None:
+def test_after_partitions_were_assigned_again_a_look_has_their_last_reports() -> None:
     last = report(500)
     meter = metered((0.0, last))
     looked(meter, 1.0)

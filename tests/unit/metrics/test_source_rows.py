@@ -58,10 +58,10 @@ def test_what_is_kept_from_look_to_look_is_what_a_first_look_sees(seed: int) -> 
         fresh = SourceMeter()
         for each in history:
             fresh.take(*each)
-        seen, anew = looked(kept, now), looked(fresh, now)
-        assert list(seen) == list(anew)
+        seen, made = looked(kept, now), looked(fresh, now)
+        assert list(seen) == list(made)
         for name, *columns in zip(
-            Columns._fields, seen.columns, anew.columns, table_of([*seen]).columns, strict=True
+            Columns._fields, seen.columns, made.columns, table_of([*seen]).columns, strict=True
         ):
             for column in columns[1:]:
                 assert np.allclose(columns[0], column, equal_nan=True), name

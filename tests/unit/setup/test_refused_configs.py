@@ -155,7 +155,7 @@ def test_there_are_not_too_many_questions_at_a_time() -> None:
     assert set(results.values()) == {None}
 
 
-def test_a_target_that_judges_otherwise_than_before_is_asked_anew() -> None:
+def test_a_target_that_judges_otherwise_than_before_is_asked_again() -> None:
     target = Target(refuses("a"))
     creations = TopicCreations(target.create, target.check)
     creations.create([topic({"a": "1", "b": "2"}, "before")])

@@ -64,10 +64,10 @@ def test_latencies_of_a_flow_serve_for_ten_seconds() -> None:
         return view_of(NODE, [source(look()._replace(latencies=latencies), now=now)], now, before)
 
     first = seen(10.0, None, LATENCIES)
-    kept, anew = seen(19.9, first, slow), seen(20.0, first, slow)
+    kept, again = seen(19.9, first, slow), seen(20.0, first, slow)
     assert kept.flows[0].latency_ms == first.flows[0].latency_ms
-    assert anew.flows[0].latency_ms == (slow.recent.quantile(0.5), slow.recent.quantile(0.99))
-    assert seen(21.0, kept, slow).flows[0].latency_ms == anew.flows[0].latency_ms
+    assert again.flows[0].latency_ms == (slow.recent.quantile(0.5), slow.recent.quantile(0.99))
+    assert seen(21.0, kept, slow).flows[0].latency_ms == again.flows[0].latency_ms
 
 
 def test_the_worst_partition_gives_topic_and_flow_their_word() -> None:

@@ -70,7 +70,7 @@ class Records:
         return len(self.offsets)
 
     def add(self, batches: Sequence[FetchedBatch], span: Span, *, timestamps: bool) -> Sequence[FetchedBatch]:
-        """Open batches, and take their records inside the span. Those that would be too much are returned.
+        """Open batches, and take their records inside the span. Batches that would be too much are returned.
 
         Raises CorruptBatchError with the offset.
         """
@@ -154,7 +154,7 @@ class ComparedLog:
 
     @property
     def unread(self) -> int:
-        """No record before this offset is left. It does not open a batch, as `next_offset` may."""
+        """The offset before which no record is left. It does not open a batch, as `next_offset` may."""
         if self.opened:
             return self.opened.offsets[0]
         batch = self._popped[0] if self._popped else self.batch

@@ -64,7 +64,7 @@ def _print(shell: str, commands: "argparse._SubParsersAction[argparse.ArgumentPa
 def _described(
     commands: "argparse._SubParsersAction[argparse.ArgumentParser]",
 ) -> Iterator[argparse.ArgumentParser]:
-    """Yield every command's parser. Its help line becomes its description, which shtab shows and cuts off."""
+    """Yield every command's parser, described by its help line, which shtab shows and cuts off."""
     helps = {each.dest: each.help for each in commands._choices_actions}  # noqa: SLF001 - where argparse keeps them
     for name, parser in commands.choices.items():
         parser.description = helps.get(name)

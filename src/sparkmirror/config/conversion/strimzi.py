@@ -1,6 +1,6 @@
 """Reads Strimzi's KafkaMirrorMaker2 resources, of API v1 and before, as the operator does.
 
-The operator runs one Connect cluster for a resource, at its one target. Its connectors are called
+The operator runs one Connect cluster for a resource, at its one target. The connectors are called
 `S->T.MirrorSourceConnector` and so on. The v1 API has no heartbeat connector; the ones before had one.
 """
 

@@ -55,7 +55,7 @@ def parse_offset_key(key: bytes | None) -> OffsetKey:
 class OffsetFold:
     """Applies the records of an offsets topic, in order within each key; keeps those of one connector.
 
-    As in Java, partitions are found by a key's content, and offsets by its bytes: under a key that another
+    Partitions are found by a key's content, and offsets by its bytes, as in Java: under a key that another
     tool wrote with another order of fields, a partition has no offset.
     """
 

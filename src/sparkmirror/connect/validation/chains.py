@@ -43,7 +43,7 @@ class ChainItem(NamedTuple):
         return f"{self.kind}.{self.alias}"
 
     def table(self) -> Iterator[tuple[KeyInfo, Option]]:
-        """The descriptions of its options, with the options. Of a class that is not here, only the type's."""
+        """The descriptions of its options, with the options; only the type's if the class is not here."""
         table = _PLAIN[self.kind] if self.class_name in (None, FUNCTION) else self.class_name
         options = kafka_options.options(table)
         for info in kafka_options.descriptions(table):

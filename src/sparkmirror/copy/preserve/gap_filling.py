@@ -277,8 +277,8 @@ class GapFilling:
             if not writes.is_due:
                 continue
             target_id = ids.get(writes.copy.plan.target_topic, b"")
-            is_anew = is_another(writes.copy.logs.target_id, target_id)
-            self._report(at, TargetRecreated() if is_anew else TargetBatchFailed(error, random.random()))
+            is_recreated = is_another(writes.copy.logs.target_id, target_id)
+            self._report(at, TargetRecreated() if is_recreated else TargetBatchFailed(error, random.random()))
 
     def _topic_ids(self, topics: Collection[str]) -> Mapping[str, bytes]:
         try:

@@ -2,7 +2,7 @@
 
 Data continues under the epoch of the last batch of the partition's producer id, behind its sequence; where
 markers of a later epoch follow it, under theirs, from 0. So every attempt gives a record the same number.
-Behind data of another mirror, which was judged before, it begins under the claimed epoch: what an attempt
+It begins under the claimed epoch behind data of another mirror, which was judged before: what an attempt
 before it still has under way is for offsets that the other one has filled.
 """
 

@@ -116,8 +116,8 @@ class AttemptWrites(WriteStrategy):
 class AttemptRecorder:
     """Records the ends of a task's attempts. On the loop's thread only.
 
-    `run` runs a coroutine until the task stops; `report` hears of what can't be recorded now. Without
-    `claims` there are no attempts.
+    `run` runs a coroutine until the task stops; `report` hears of what can't be recorded now. There are
+    no attempts unless there are `claims`.
     """
 
     def __init__(

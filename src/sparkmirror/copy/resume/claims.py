@@ -258,7 +258,7 @@ class Claims:
     def _await_markers(
         self, target: ConsumerSettings, pending: dict[TopicPartition, tuple[int, ProducerId]]
     ) -> Mapping[TopicPartition, int]:
-        """Read on from these offsets until the markers appear. Those that did."""
+        """Read on from these offsets until the markers appear. Return the offsets of those that did."""
         network = network_of(target.connection)
         deadline = network.time() + _MARKER_TIMEOUT_S
         markers: dict[TopicPartition, int] = {}

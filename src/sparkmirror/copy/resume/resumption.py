@@ -1,7 +1,7 @@
 """Finds where a task continues its partitions: exactly behind what the target already has of them.
 
 Each start takes the same steps: claim an epoch, fence the attempts before, look up where they ended, record
-the new one (`Succession`). Without the right to claim, a partition continues at its stored position under a
+the new one (`Succession`). If it may not claim, a partition continues at its stored position under a
 new producer id: at least once, as Java does. So it does behind a position that no attempt has written. Where
 offsets are preserved, the end of the target's log is the position (`PreservedEnds`) and nothing is recorded;
 where that can't be, and the user wants it, the partition continues as any other, with translated offsets.
@@ -355,7 +355,7 @@ def _skipped(reason: ResumeReason) -> Incident | None:
 def _read_logs(reason: ResumeReason, current: LogIdentity) -> LogIdentity:
     """The logs' identities to store: the leader epoch counts only if it was read from this very log.
 
-    Behind a divergence it is the one that the new leader named: a second truncation is noticed before
+    It is the one that the new leader named, behind a divergence: a second truncation is noticed before
     anything was read.
 
     A topic that is missing now may be created again with another id: its old id must not be forgotten.

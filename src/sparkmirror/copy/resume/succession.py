@@ -81,9 +81,11 @@ class Succession:
             missing = missing_topic(self.plan.flow.source, self.plan.state.connection)
             return dict.fromkeys((plan.source for plan in wanted), Unfenced(missing))
         if self.plan.transaction is not None:
-            return self._claim_anew(self.claims, wanted, reasons)
+            return self._claim_epochs(self.claims, wanted, reasons)
         kept = self.claims.unchanged(self._kept(wanted, reasons))
-        claims = self._claim_anew(self.claims, [plan for plan in wanted if plan.source not in kept], reasons)
+        claims = self._claim_epochs(
+            self.claims, [plan for plan in wanted if plan.source not in kept], reasons
+        )
         now = network_of(self.plan.producer.connection).time()
         new = {source: (claim, now) for source, claim in claims.items() if isinstance(claim, Claimed)}
         self._waiting.update(new)
@@ -106,7 +108,7 @@ class Succession:
             if claimed_at >= oldest and not reasons[plan.source].renews
         }
 
-    def _claim_anew(
+    def _claim_epochs(
         self,
         claims: Claims,
         wanted: Sequence[CopyPartition],

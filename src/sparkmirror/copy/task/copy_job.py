@@ -39,7 +39,7 @@ class CopyJob:
         self._rows.add_done_callback(self._ended)
 
     def cancel(self) -> None:
-        """Cancel tasks that did not follow their stop record. Their workers end within seconds."""
+        """Cancel tasks that did not follow their stop record; the workers end within seconds."""
         self._cancelled = True
         self._host.cancel(self.tag)
 

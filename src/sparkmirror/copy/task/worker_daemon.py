@@ -1,6 +1,6 @@
 """Spark's Python daemon, with what a copy task needs already imported.
 
-Its forks start sooner and share memory. PySpark's own daemon imports nothing, because numpy and pyarrow may
+Forks start sooner and share memory. PySpark's own daemon imports nothing, because numpy and pyarrow may
 start threads, which a fork would lose. Here numpy's are switched off, and the background thread of pyarrow's
 allocator starts itself again in a fork.
 """

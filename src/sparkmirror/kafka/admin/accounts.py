@@ -93,7 +93,7 @@ class Accounts:
         return results
 
     def alter_users(self, credentials: Sequence[SaltedCredential]) -> Results:
-        """Alter credentials. Of several refusals for one user, the result holds the first."""
+        """Alter credentials. The result holds the first refusal for each user."""
         results: dict[str, KafkaError | None] = {}
         for one_of_each in _rounds(credentials):
             for user, error in self._alter_users(one_of_each).items():

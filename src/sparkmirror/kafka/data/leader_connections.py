@@ -114,9 +114,11 @@ class LeaderConnections:
         for route, connection in self._connections.items():
             connection.link.broker = self._view.broker(route.node_id) or connection.link.broker
 
-    def led_anew(self, queues: Iterable[PartitionQueue]) -> list[TopicPartition]:
+    def with_new_leaders(self, queues: Iterable[PartitionQueue]) -> list[TopicPartition]:
         """Partitions with another leader, or another election, than when this was asked before."""
-        return [queue.partition for queue in queues if queue.is_led_anew(self._view.leader(queue.partition))]
+        return [
+            queue.partition for queue in queues if queue.has_new_leader(self._view.leader(queue.partition))
+        ]
 
     def _move(self, queue: PartitionQueue, route: Route | None) -> None:
         if queue.route is not None and queue.route != route:

@@ -76,7 +76,7 @@ class QueuePhase(Enum):
     CHECKING_LOG = "checking log"
     """The log is read to find which of them were written."""
     BACKING_OFF = "backing off"
-    """They are sent again when a timer expires."""
+    """Batches are sent again when a timer expires."""
 
 
 class QueueEvent(Enum):
@@ -162,7 +162,7 @@ class PartitionQueue:
         self._is_unclear = False
         """Whether any of them may have been written all the same."""
 
-    def is_led_anew(self, leader: Leader | None) -> bool:
+    def has_new_leader(self, leader: Leader | None) -> bool:
         """Whether it has another leader than when this was asked before, or the same by another election."""
         if leader is None or leader.epoch == self._leader_epoch:
             return False
@@ -307,7 +307,7 @@ class PartitionQueue:
     def fail_first(self, error: SparkmirrorError, *, is_unclear: bool) -> SparkmirrorError | None:
         """The first batch in flight failed. When that was the last of them: the error of the first.
 
-        Those behind a failed batch are sent again in order, whatever became of them.
+        Batches behind a failed one are sent again in order, whatever became of them.
         """
         self.happened(QueueEvent.FAILED)
         pending = self.in_flight.popleft()

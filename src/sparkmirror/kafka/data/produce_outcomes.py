@@ -43,7 +43,7 @@ class ProduceOutcomes:
     def __init__(self, *, transactional: bool) -> None:
         self._transactional = transactional
         self._doubtful: set[PartitionQueue] = set()
-        """In transactions: queues with something that may be in the log and is not acknowledged."""
+        """Queues with something that may be in the log and is not acknowledged; in transactions only."""
 
     @property
     def is_settled(self) -> bool:

@@ -229,7 +229,7 @@ class Sender:
 
     def _leaders_changed(self) -> None:
         self.connections.update_brokers()
-        changed = self.connections.led_anew(self._queues.values())
+        changed = self.connections.with_new_leaders(self._queues.values())
         for queue in self._queues.values():
             self.route(queue)
         if changed:

@@ -49,7 +49,7 @@ class TopicWriter:
         self._network = network_of(settings)
         self._cluster = Cluster(settings)
         self._throttled_s = 0.0
-        """For how long the write under way has waited for throttle times: its deadline moves by that."""
+        """The write under way has waited so long for throttle times: its deadline moves by that."""
 
     def write(
         self, topic: str, records: Iterable[LogRecord], *, timeout_s: float | None = None

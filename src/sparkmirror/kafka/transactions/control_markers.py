@@ -2,9 +2,9 @@
 
 An attempt's first one is an empty transaction of the partition's transactional id, which the coordinator
 refuses once the epoch was claimed over. From that marker on the leader refuses those of attempts before. So
-the next ones are written directly, where the right is there: no coordinator repeats them. Of a long gap the
-last few are left at first, so that markers of the next attempt have room beside what is under way; of a short
-one all are written, when the coordinator has said that nobody has claimed since. See
+the next ones are written directly, where the right is there: no coordinator repeats them. The last
+few of a long gap are left at first, so that markers of the next attempt have room beside what is under way; a
+short one is filled at once, when the coordinator has said that nobody has claimed since. See
 docs/design/preserved-offsets.md.
 """
 

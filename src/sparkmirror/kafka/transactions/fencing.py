@@ -173,7 +173,7 @@ class Fencing:
         version_max: int,
         resends: bool = True,
     ) -> Mapping[str, _T | SparkmirrorError]:
-        """Ask each id's coordinator. Without `resends` a lost connection is an error at once."""
+        """Ask each id's coordinator. Unless `resends`, a lost connection is an error at once."""
         found: dict[str, _T | SparkmirrorError] = {}
         retries = Retries(self._settings)
         while left := {each: request for each, request in requests.items() if each not in found}:

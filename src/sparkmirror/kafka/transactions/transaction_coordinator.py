@@ -76,7 +76,7 @@ class TransactionCoordinator:
         """The first response that neither postpones the request nor names another broker, by `code_of` of it.
 
         Retries until the request's time-out has passed, then raises the RetriableError of the last attempt.
-        Without `resends` a request that may have arrived is not sent again: the DisconnectedError is raised
+        Unless `resends`, a request that may have arrived is not sent again: the DisconnectedError is raised
         at once.
         """
         retries = Retries(self.settings)

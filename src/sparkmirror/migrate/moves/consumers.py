@@ -106,7 +106,7 @@ class ConsumerMigration:
         ]
 
     def write(self, move: GroupMove) -> Refused:
-        """Write the translated offsets. Those that they replace are stored before, to be restored."""
+        """Write the translated offsets; the ones that they replace are stored before, to be restored."""
         wanted = {
             each.target: Committed(each.translated, each.metadata)
             for each in move.to_write

@@ -20,7 +20,7 @@ class MoveState(StrEnum):
     NOT_MIRRORED = "not mirrored yet"
     """The mirror has not copied all that the group has read, or not yet written offset syncs for it."""
     UNKNOWN = "unknown"
-    """No offset sync translates the group's offset."""
+    """There is no offset sync that translates the group's offset."""
     TO_WRITE = "to write"
     WRITTEN = "there"
     AHEAD = "ahead"
@@ -111,7 +111,7 @@ class GroupMove:
         return self.in_state(MoveState.TO_WRITE)
 
     def steps(self) -> list[Step]:
-        """List the steps in order. Those after one that waits state what they would do now."""
+        """List the steps in order. Steps after one that waits state what they would do now."""
         if self.obstacle is not None or not self.partitions:
             return [self._check(), *self._steps_of_nothing()]
         return [self._check(), self._wait(), self._mirrored(), self._sync(), self._verify()]

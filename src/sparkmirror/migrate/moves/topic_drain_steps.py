@@ -135,7 +135,7 @@ class TopicsDrain:
         return sorted({partition.source.topic for partition in self.partitions})
 
     def steps(self) -> list[Step]:
-        """List the steps in order. Those after one that waits state what holds now."""
+        """List the steps in order. Steps after one that waits state what holds now."""
         if self.obstacle is not None:
             return [self._check(), *self._steps_of_nothing()]
         return [

@@ -71,7 +71,7 @@ class TopicsFailback:
     obstacle: str | None = None
 
     def steps(self) -> list[Step]:
-        """List the steps in order. Those after one that waits state what holds now."""
+        """List the steps in order. Steps after one that waits state what holds now."""
         return [
             self._check(),
             self._compare(),

@@ -56,7 +56,7 @@ class TopicsPromotion:
     obstacle: str | None = None
 
     def steps(self) -> list[Step]:
-        """List the steps in order. Those after one that waits state what holds now."""
+        """List the steps in order. Steps after one that waits state what holds now."""
         if (why := self._impossible()) is not None:
             return [Step("check", StepState.IMPOSSIBLE, why), *self._steps_of_nothing()]
         return [

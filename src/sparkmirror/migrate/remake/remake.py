@@ -327,7 +327,7 @@ def _remembered(places: Sequence[GroupPlace], before: Remake | None) -> tuple[Re
 def _is_same(position: Position, target_end: int) -> bool:
     """Whether the target has the source's offsets: once it has fewer, they never meet again.
 
-    Without a run, as behind a gap or before the first record, the next offsets of both sides tell. Java
+    If there is no run, as behind a gap or before the first record, the next offsets of both sides tell. Java
     stores none of the target: its last record is the target's last one then.
     """
     if position.is_translated:

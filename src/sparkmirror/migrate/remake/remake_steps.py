@@ -114,7 +114,7 @@ class TopicRemake:
         return self.remake is not None and not self.target_id
 
     def steps(self) -> list[Step]:
-        """List the steps in order. Those after one that waits state what holds now."""
+        """List the steps in order. Steps after one that waits state what holds now."""
         return [
             self._check(),
             self._stop(),

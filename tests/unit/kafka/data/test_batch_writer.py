@@ -60,7 +60,7 @@ class WriterWorld:
         self.refused: list[tuple[int, list[int]]] = []
         self.lost: list[tuple[TopicPartition, int]] = []
         self.recreated: list[TopicPartition] = []
-        self.led_anew: list[TopicPartition] = []
+        self.new_leaders: list[TopicPartition] = []
         settings = ProducerSettings(run.connection(self.target), in_flight_max=in_flight_max)
         self.writer = BatchWriter(settings, run.loop, self)
         run.call(lambda: self.writer.start([FIRST, SECOND]))
@@ -111,7 +111,7 @@ class WriterWorld:
         self.lost.append((partition, error.code or 0))
 
     def leaders_changed(self, partitions: Collection[TopicPartition]) -> None:
-        self.led_anew += partitions
+        self.new_leaders += partitions
 
     def target_recreated(self, partition: TopicPartition) -> None:
         self.recreated.append(partition)

@@ -96,8 +96,8 @@ def test_a_topic_that_its_source_has_outrun_is_recreated_if_wanted() -> None:
         "that are filled first"
     )
     assert rows_of(found)[0]["state"] == "ends before its source"
-    anew = replace(outrun, target_start=900, target_end=900, older=0)
-    assert not replace(found, partitions=[anew]).is_due
+    again = replace(outrun, target_start=900, target_end=900, older=0)
+    assert not replace(found, partitions=[again]).is_due
 
 
 def test_a_topic_whose_position_is_not_stored_yet_is_waited_for_and_not_deleted() -> None:

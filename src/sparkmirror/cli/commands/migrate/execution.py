@@ -42,7 +42,7 @@ NamedSteps = Sequence[tuple[str, Sequence[Step]]]
 class MigrationKind(Generic[M]):
     """A use of a command: its texts, actions and tables. `done` is printed at the end.
 
-    Without `asks_source`, only the target must answer.
+    Unless `asks_source`, only the target must answer.
     """
 
     access: FlowAccess
