@@ -10,8 +10,8 @@ from confluent_kafka.admin import NewTopic
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
+from sparkmirror.kafka.net.metadata import request_metadata
 from sparkmirror.kafka.wire.error_codes import (
     NONE,
     NOT_LEADER_OR_FOLLOWER,

@@ -24,8 +24,8 @@ from sparkmirror.domain.errors import AuthenticationError, DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.sasl import TokenSource
 from sparkmirror.kafka.cluster import Cluster, read_metadata
+from sparkmirror.kafka.net.raw_requests import Api
 from sparkmirror.kafka.wire.primitives import INT32, Reader
-from sparkmirror.kafka.wire.raw_requests import Api
 from sparkmirror.security.tokens import Tokens
 from tests.contract.copying import Bench, ProgressReports, connected, remote, running
 from tests.support.broker_data import numbered, records

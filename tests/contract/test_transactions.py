@@ -32,7 +32,7 @@ from sparkmirror.domain.errors import (
 )
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.kafka.admin.cluster_survey import survey
-from sparkmirror.kafka.admin.metadata import request_metadata
+from sparkmirror.kafka.net.metadata import request_metadata
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS, Fencing
 from sparkmirror.kafka.transactions.transaction_runs import Transactions, fence
 from sparkmirror.kafka.wire import produce

@@ -9,9 +9,9 @@ import pytest
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import OnDataLoss, Reactions
-from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.net.metadata import request_metadata
 from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionState

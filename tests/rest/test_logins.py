@@ -19,11 +19,11 @@ import urllib3
 
 from sparkmirror.clusters.ports import HOST
 from sparkmirror.config.properties import Properties
+from sparkmirror.config.worker_options import BASIC_AUTHENTICATION
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
 from sparkmirror.connect.rest.authentication import OF_A_USER
 from sparkmirror.connect.rest.dispatch import Endpoint
-from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.ui.current_view import CurrentView

@@ -10,7 +10,7 @@ import pytest
 from sparkmirror.cli.main import main
 from sparkmirror.clusters.ports import HOST, ReservedPort
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
+from sparkmirror.config.worker_options import BASIC_AUTHENTICATION
 from sparkmirror.connect.rest.rest_settings import RestSettings, rest_settings
 from sparkmirror.domain.ids import Alias, Flow
 from sparkmirror.metrics.looks import ConnectorLook, StandingLook

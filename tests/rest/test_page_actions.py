@@ -8,7 +8,7 @@ from typing import Final
 import pytest
 
 from sparkmirror.config.properties import Properties
-from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
+from sparkmirror.config.worker_options import BASIC_AUTHENTICATION
 from sparkmirror.connect.rest.rest_settings import rest_settings
 from sparkmirror.domain.connect import NotLeaderError, TargetState
 from sparkmirror.domain.errors import ConfigError

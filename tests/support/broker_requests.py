@@ -9,8 +9,8 @@ from typing import Any, Final
 from sparkmirror.batches.record_batch import FetchedBatch, iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.metadata import request_metadata
 from sparkmirror.kafka.wire import fetch, produce
 from sparkmirror.kafka.wire.fetch import FetchedPartition, FetchPosition, FetchResponse, FetchSession
 from sparkmirror.kafka.wire.produce import ProducedPartition, ProduceResponse

@@ -19,9 +19,9 @@ import pytest
 import urllib3
 
 from sparkmirror.clusters.ports import HOST
+from sparkmirror.config.worker_options import BASIC_AUTHENTICATION
 from sparkmirror.connect.logger_levels import LogLevels
 from sparkmirror.connect.rest.app import Node, routes
-from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.view import making
 from tests.support import rest_serving

@@ -29,6 +29,14 @@ TOKENS: Final = "rest.oauthbearer."
 """The prefix of the options for tokens, which are named as those of a broker."""
 JAAS_FILE: Final = "java.security.auth.login.config"
 
+EXTENSIONS: Final = "rest.extension.classes"
+EXTENSIONS_PACKAGE: Final = "org.apache.kafka.connect.rest.basic.auth.extension."
+BASIC_AUTHENTICATION: Final = (
+    f"{EXTENSIONS_PACKAGE}BasicAuthSecurityRestExtension",
+    "BasicAuthSecurityRestExtension",
+)
+"""The only extension that a worker here has."""
+
 OWN_WORKER: Final = Definition(
     (
         Option(

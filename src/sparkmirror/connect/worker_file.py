@@ -18,9 +18,8 @@ from sparkmirror.config.known_keys import unknown_worker_keys
 from sparkmirror.config.properties import Properties, Provider
 from sparkmirror.config.providers import PREFIX as PROVIDERS
 from sparkmirror.config.providers import configured_providers, resolved
-from sparkmirror.config.worker_options import TOKENS, WORKER
+from sparkmirror.config.worker_options import BASIC_AUTHENTICATION, EXTENSIONS, TOKENS, WORKER
 from sparkmirror.config.worker_settings import WorkerSettings, worker_settings
-from sparkmirror.connect.rest.login_settings import BASIC_AUTHENTICATION, EXTENSIONS
 from sparkmirror.connect.validation.classes import converter_effect
 from sparkmirror.connect.validation.descriptions import BYTE_ARRAY_CONVERTER, without_package
 from sparkmirror.connect.validation.overrides import ALLOWLIST, policy_name

@@ -17,7 +17,7 @@ from sparkmirror.copy.partition_steps import PartitionSteps
 from sparkmirror.copy.preserve.gap_filling import GapFilling
 from sparkmirror.copy.resume.attempt_writes import AttemptRecorder
 from sparkmirror.copy.resume.claims import Claims
-from sparkmirror.copy.resume.resumption import Resumption
+from sparkmirror.copy.resumption import Resumption
 from sparkmirror.copy.source_listener import SourceListener
 from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.copy.target_listener import TargetListener

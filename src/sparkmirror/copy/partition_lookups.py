@@ -20,7 +20,7 @@ from sparkmirror.copy.partition_events import (
     WritersKnown,
 )
 from sparkmirror.copy.partition_states import UNREACHABLE, USER_NEEDED
-from sparkmirror.copy.resume.resumption import Resumption
+from sparkmirror.copy.resumption import Resumption
 from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition

@@ -20,10 +20,10 @@ from sparkmirror.batches.record_batch import (
 from sparkmirror.dataframes.planning import OffsetRange
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableError, SparkmirrorError
-from sparkmirror.kafka.admin.metadata import NO_EPOCH
 from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.fetch import FetchedPartition
+from sparkmirror.kafka.wire.primitives import NO_EPOCH
 
 _WAIT_S: Final = 0.5
 _TOGETHER_BYTES: Final = 4 << 20

@@ -24,9 +24,10 @@ from sparkmirror.domain.errors import (
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.known_brokers import Address
 from sparkmirror.domain.rights import Need, Right
-from sparkmirror.kafka.admin.metadata import Metadata, request_metadata
 from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.net.connection_pool import ConnectionPool, Open
+from sparkmirror.kafka.net.metadata import Metadata, request_metadata
+from sparkmirror.kafka.net.raw_requests import Api, call
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.error_codes import (
     COORDINATOR_NOT_AVAILABLE,
@@ -37,7 +38,6 @@ from sparkmirror.kafka.wire.error_codes import (
     error_for,
 )
 from sparkmirror.kafka.wire.primitives import Reader
-from sparkmirror.kafka.wire.raw_requests import Api, call
 
 KEYS_PER_REQUEST: Final = 500
 """Groups asked for at once: the response for thousands of them is large, and its broker busy for a while."""

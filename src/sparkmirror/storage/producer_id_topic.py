@@ -19,11 +19,11 @@ from sparkmirror.domain.errors import CorruptBatchError, KafkaError, RetriableEr
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.rights import Need
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
-from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, require_offsets
 from sparkmirror.kafka.data.partition_reader import PartitionReader
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION, Needed, error_for
 

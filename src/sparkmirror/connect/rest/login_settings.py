@@ -14,17 +14,23 @@ from sparkmirror.config.jaas import parse_jaas_file
 from sparkmirror.config.kept_settings import tls_of
 from sparkmirror.config.properties import Properties, read_text
 from sparkmirror.config.tls_settings import tls_settings
-from sparkmirror.config.worker_options import ADMIN_USERS, JAAS_FILE, OPEN_PATHS, TOKENS, WORKER
+from sparkmirror.config.worker_options import (
+    ADMIN_USERS,
+    BASIC_AUTHENTICATION,
+    EXTENSIONS,
+    EXTENSIONS_PACKAGE,
+    JAAS_FILE,
+    OPEN_PATHS,
+    TOKENS,
+    WORKER,
+)
 from sparkmirror.connect.rest.authentication import Logins, Role, Scheme, User
 from sparkmirror.connect.rest.basic_users import BasicUsers, PasswordFile
 from sparkmirror.connect.rest.bearer_tokens import BearerTokens, PublicKeys, TokenRules, fetcher
 from sparkmirror.domain.errors import ConfigError
 from sparkmirror.domain.tls import TlsSettings
 
-EXTENSIONS: Final = "rest.extension.classes"
-_PACKAGE: Final = "org.apache.kafka.connect.rest.basic.auth.extension."
-BASIC_AUTHENTICATION: Final = (f"{_PACKAGE}BasicAuthSecurityRestExtension", "BasicAuthSecurityRestExtension")
-_MODULE: Final = f"{_PACKAGE}PropertyFileLoginModule"
+_MODULE: Final = f"{EXTENSIONS_PACKAGE}PropertyFileLoginModule"
 _ENTRIES: Final = ("KafkaConnect", "other")
 """The entry of a JAAS file, and the one that Java takes where the first is missing."""
 _SYSTEM_PROPERTY: Final = f"-D{JAAS_FILE}="

@@ -15,8 +15,8 @@ from sparkmirror.batches.record_batch import CONTROL, SEQUENCE_MODULUS, BatchHea
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.data.partition_reader import SpanReader
+from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.sequence_ends import NoSuchEndError, SequenceEnd, end_behind, last_records
 from sparkmirror.storage.attempts import Attempt, Stage

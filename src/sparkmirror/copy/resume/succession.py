@@ -26,7 +26,7 @@ from sparkmirror.domain.incidents import (
     target_truncated,
     unfenced,
 )
-from sparkmirror.kafka.admin.metadata import Metadata
+from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record, missing_topic

@@ -9,9 +9,9 @@ from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition, is_another
 from sparkmirror.domain.incidents import OnTopicRecreated
-from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, list_offsets, reset_offsets
+from sparkmirror.kafka.net.metadata import Metadata
 
 
 class Topics(NamedTuple):

@@ -26,9 +26,9 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.errors import FencedError, SparkmirrorError, UnclearTransactionError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.batch_writer import BatchWriter
+from sparkmirror.kafka.data.transaction_scope import TransactionScope
 from sparkmirror.kafka.data.writer_listener import WriterListener
 from sparkmirror.kafka.transactions.transaction_runs import Transactions
-from sparkmirror.kafka.transactions.transaction_scope import TransactionScope
 from sparkmirror.storage.positions import Position
 
 _log = logging.getLogger(__name__)

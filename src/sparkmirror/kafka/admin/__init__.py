@@ -1,1 +1,1 @@
-"""Topics, configs, ACLs, accounts and metadata of one cluster."""
+"""Topics, configs, ACLs and accounts of one cluster."""

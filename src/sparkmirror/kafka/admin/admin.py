@@ -26,11 +26,11 @@ from sparkmirror.domain.rights import Need
 from sparkmirror.domain.topics import AlterConfigOp, ConfigEntry, ListedTopic, TopicCreation, TopicListing
 from sparkmirror.kafka.admin.accounts import Accounts
 from sparkmirror.kafka.admin.acls import Acls
-from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.admin.topic_configs import TopicConfigsReader
 from sparkmirror.kafka.admin.topic_listing import TopicLister
 from sparkmirror.kafka.cluster import Cluster, Role
 from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.metadata import request_metadata
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.policies.admin_writes import AclResults, QuotaResults, Results

@@ -12,8 +12,8 @@ from typing import Final, NamedTuple
 
 from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.net.raw_requests import Api
 from sparkmirror.kafka.wire.primitives import NO_TAGS, Reader, array_size, string
-from sparkmirror.kafka.wire.raw_requests import Api
 
 DESCRIBE_CONFIGS: Final = Api(32, "DescribeConfigs", 1, 4, flexible_from=4)
 _DOCUMENTATION_FROM: Final = 3

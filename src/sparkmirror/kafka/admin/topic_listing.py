@@ -12,6 +12,7 @@ from typing import Final
 
 from sparkmirror.domain.topics import ListedTopic, TopicListing
 from sparkmirror.kafka.cluster import Cluster
+from sparkmirror.kafka.net.raw_requests import Api
 from sparkmirror.kafka.wire.primitives import (
     NO_TAGS,
     NO_TOPIC_ID,
@@ -21,7 +22,6 @@ from sparkmirror.kafka.wire.primitives import (
     array_size,
     string,
 )
-from sparkmirror.kafka.wire.raw_requests import Api
 
 _METADATA: Final = Api(3, "Metadata", 7, 12, flexible_from=9)
 """The version that Kafka 2.1 and newer support, like the engine's Produce."""

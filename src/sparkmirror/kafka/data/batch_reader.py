@@ -14,14 +14,13 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.admin.metadata import NO_EPOCH
 from sparkmirror.kafka.data.cluster_view import ClusterView
 from sparkmirror.kafka.data.fetch_connection import FetchConnection
 from sparkmirror.kafka.net.broker_link import BrokerLink, Traffic, traffic
 from sparkmirror.kafka.retries import STARVED_AFTER_S, starved
 from sparkmirror.kafka.wire import error_codes
 from sparkmirror.kafka.wire.fetch import FetchedPartition, FetchPosition
-from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
+from sparkmirror.kafka.wire.primitives import NO_EPOCH, NO_TOPIC_ID
 
 _FOLLOWER_LEASE_S = 300.0
 """The time that a follower in our rack is read before the leader is asked again (KIP-392)."""

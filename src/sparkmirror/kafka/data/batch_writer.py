@@ -18,9 +18,9 @@ from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_queue import PartitionQueue, QueuePhase
 from sparkmirror.kafka.data.sender import Sender
+from sparkmirror.kafka.data.transaction_scope import TransactionScope
 from sparkmirror.kafka.data.writer_listener import WriterListener
 from sparkmirror.kafka.net.broker_link import Traffic
-from sparkmirror.kafka.transactions.transaction_scope import TransactionScope
 from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
 
 

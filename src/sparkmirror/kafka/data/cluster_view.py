@@ -8,8 +8,8 @@ from sparkmirror.domain.backoff import Backoff
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, is_another
-from sparkmirror.kafka.admin.metadata import Broker, Leader, Metadata
 from sparkmirror.kafka.cluster import read_metadata
+from sparkmirror.kafka.net.metadata import Broker, Leader, Metadata
 from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
 
 

@@ -14,9 +14,9 @@ from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSetti
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, numbers_by_topic
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.admin.metadata import NO_EPOCH, Metadata
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.wire.error_codes import (
     INCONSISTENT_TOPIC_ID,
@@ -24,6 +24,7 @@ from sparkmirror.kafka.wire.error_codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from sparkmirror.kafka.wire.primitives import NO_EPOCH
 
 EARLIEST: Final = -2
 LATEST: Final = -1

@@ -18,7 +18,7 @@ from sparkmirror.batches.records import halve
 from sparkmirror.domain.client_settings import DECOMPRESSED_BYTES_MAX
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin.metadata import Leader
+from sparkmirror.kafka.net.metadata import Leader
 from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
 
 _IN_FLIGHT_PER_PARTITION = 5

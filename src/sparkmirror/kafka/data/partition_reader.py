@@ -14,10 +14,10 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.rights import Need
-from sparkmirror.kafka.admin.metadata import NO_EPOCH, Metadata
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, offsets_by
 from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.retries import Retries
 from sparkmirror.kafka.wire import fetch
@@ -28,6 +28,7 @@ from sparkmirror.kafka.wire.fetch import (
     decode_fetch_response,
     encode_fetch_request,
 )
+from sparkmirror.kafka.wire.primitives import NO_EPOCH
 
 _FETCH_BYTES_MAX = 8 << 20
 _SPAN_FETCH_BYTES = 256 << 10

@@ -8,8 +8,8 @@ from sparkmirror.domain.client_settings import ProducerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_queue import PartitionQueue
+from sparkmirror.kafka.data.transaction_scope import TransactionScope
 from sparkmirror.kafka.net.broker_link import BrokerLink
-from sparkmirror.kafka.transactions.transaction_scope import TransactionScope
 from sparkmirror.kafka.wire import produce
 from sparkmirror.kafka.wire.produce import ProduceResponse, decode_produce_response, encode_produce_request
 

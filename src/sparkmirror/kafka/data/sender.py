@@ -16,10 +16,10 @@ from sparkmirror.kafka.data.leader_connections import LeaderConnections, Placeme
 from sparkmirror.kafka.data.partition_queue import PartitionQueue, QueueEvent, QueuePhase
 from sparkmirror.kafka.data.produce_connection import ProduceConnection
 from sparkmirror.kafka.data.produce_outcomes import Next, Outcome, ProduceOutcomes
+from sparkmirror.kafka.data.transaction_scope import TransactionScope
 from sparkmirror.kafka.data.writer_listener import WriterListener
 from sparkmirror.kafka.data.written_batches import LogChecks, Written
 from sparkmirror.kafka.net.broker_link import BrokerLink
-from sparkmirror.kafka.transactions.transaction_scope import TransactionScope
 from sparkmirror.kafka.wire import error_codes
 from sparkmirror.kafka.wire.produce import ProducedPartition
 

@@ -13,9 +13,9 @@ from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.rights import Need
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.raw_requests import Api, call
 from sparkmirror.kafka.wire.error_codes import NONE
 from sparkmirror.kafka.wire.primitives import NO_TAGS, Reader, array_size, string
-from sparkmirror.kafka.wire.raw_requests import Api, call
 
 _CONSUMER_GROUP_DESCRIBE: Final = Api(69, "ConsumerGroupDescribe", 0, 0, flexible_from=0)
 _INT32, _TOPIC_ID = 4, 16

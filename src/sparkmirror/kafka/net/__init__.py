@@ -1,1 +1,1 @@
-"""Connections to brokers: transports, TLS, logins, frames."""
+"""Connections to brokers: transports, TLS, logins, frames, and the metadata that they need."""

@@ -18,10 +18,10 @@ from sparkmirror.domain.errors import (
     DisconnectedError,
     SparkmirrorError,
 )
-from sparkmirror.kafka.admin.metadata import Broker
 from sparkmirror.kafka.net.channel import Channel
 from sparkmirror.kafka.net.connection import Connection
 from sparkmirror.kafka.net.link_renewal import LinkRenewal
+from sparkmirror.kafka.net.metadata import Broker
 
 _LOGIN_BACKOFF = Backoff(1.0, 30.0)
 """The back-off for errors that only a user can correct.

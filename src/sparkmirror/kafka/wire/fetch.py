@@ -14,9 +14,9 @@ from typing import NamedTuple
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin.metadata import NO_EPOCH
 from sparkmirror.kafka.wire.primitives import (
     INT32,
+    NO_EPOCH,
     NO_TAGS,
     NO_TOPIC_ID,
     UNREADABLE,

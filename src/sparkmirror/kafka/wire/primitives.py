@@ -6,6 +6,8 @@ INT16 = struct.Struct(">h")
 INT32 = struct.Struct(">i")
 NO_TAGS = b"\x00"
 TOPIC_ID_BYTES = 16
+NO_EPOCH = -1
+"""The epoch of a leader that is unknown."""
 NO_TOPIC_ID = b""
 """The id of a topic whose broker has no ids (before KIP-516, Kafka 2.8)."""
 VARINT_SHIFT_MAX = 28

@@ -14,9 +14,9 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
 from sparkmirror.kafka.admin.admin import Admin
-from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST
+from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.migrate.migrations_log import MigrationsLog
 from sparkmirror.migrate.moves.topic_drain_steps import UnchangedEnds
 from sparkmirror.migrate.promote.failback_steps import FailbackRollback, PartitionFailback, TopicsFailback

@@ -17,16 +17,16 @@ from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.preserving import REFUSED
 from sparkmirror.domain.topics import ConfigSource, TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
-from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, log_sizes
 from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.groups.consumer_groups import Committed
+from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_ID
 from sparkmirror.migrate.migrations_log import MigrationsLog
-from sparkmirror.migrate.promote.groups_back import BothSides, GroupsBack
 from sparkmirror.migrate.promote.parted_logs import LogSpan
 from sparkmirror.migrate.promote.promotion import Refused, Wanted
+from sparkmirror.migrate.remake.groups_back import BothSides, GroupsBack
 from sparkmirror.migrate.remake.remake_steps import GroupPlace, PartitionRemake, TopicRemake
 from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.status.flow_access import FlowAccess

@@ -10,10 +10,9 @@ from sparkmirror.batches.record_batch import iterate_batches
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin.metadata import NO_EPOCH
 from sparkmirror.kafka.data.batch_reader import BatchReader
 from sparkmirror.kafka.wire.fetch import API_KEY, FetchedPartition
-from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
+from sparkmirror.kafka.wire.primitives import NO_EPOCH, NO_TOPIC_ID
 from tests.memory.client_run import ClientRun, client_run
 from tests.memory.fetch_sessions import FetchSessions
 from tests.memory.intercepted_broker import note_requests

@@ -7,8 +7,8 @@ import pytest
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.kafka.admin.metadata import Metadata
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets, require_offsets, settled_offsets
+from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.kafka.wire.error_codes import LEADER_NOT_AVAILABLE, UNKNOWN_TOPIC_OR_PARTITION
 from tests.memory.client_run import ClientRun, client_run
 from tests.memory.cluster import MemoryCluster

@@ -7,8 +7,8 @@ import pytest
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from sparkmirror.domain.errors import DisconnectedError
-from sparkmirror.kafka.admin.metadata import request_metadata
 from sparkmirror.kafka.net.connection import Connection
+from sparkmirror.kafka.net.metadata import request_metadata
 from tests.memory.client_run import ClientRun, client_run
 from tests.memory.network import Fate
 

@@ -9,7 +9,7 @@ from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.copy.copy_plan import FormerTarget, TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import ResumeReason, Start
-from sparkmirror.copy.resume.resumption import Resumption
+from sparkmirror.copy.resumption import Resumption
 from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.domain.client_settings import OffsetReset, StartTime
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError

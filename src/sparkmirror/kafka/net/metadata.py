@@ -8,14 +8,12 @@ from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.net.connection import Connection
-from sparkmirror.kafka.wire.primitives import TOPIC_ID_BYTES
+from sparkmirror.kafka.wire.primitives import NO_EPOCH, TOPIC_ID_BYTES
 
 _VERSION_MAX = 12
 """The newest version used; topic ids are in 10 and newer."""
 
 _UNKNOWN_ID = bytes(TOPIC_ID_BYTES)
-
-NO_EPOCH = -1
 
 
 class Broker(NamedTuple):
