@@ -10,7 +10,7 @@ from sparkmirror.domain.connect import ConnectError
 from sparkmirror.ui.looks import look_of
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.view_json import SIZE, SIZE_MAX, Asked, view_json
-from sparkmirror.view.words import Word, severity
+from sparkmirror.view.words import are_healthy
 
 
 def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response:
@@ -25,9 +25,10 @@ def mirror_response(view: MirrorView, parameters: Mapping[str, str]) -> Response
 
 def health_response(view: MirrorView) -> Response:
     """Answer as a Connect worker does (KIP-1017), by what the flows do: 200, 503 or 500, and their words."""
-    if _is_well(view.state.word) or not view.flows:
+    is_healthy = are_healthy(it.state.word for it in view.flows)
+    if is_healthy:
         status, code = "healthy", HTTPStatus.OK
-    elif view.state.word is Word.STARTING:
+    elif is_healthy is None:
         status, code = "starting", HTTPStatus.SERVICE_UNAVAILABLE
     else:
         status, code = "unhealthy", HTTPStatus.INTERNAL_SERVER_ERROR
@@ -37,11 +38,7 @@ def health_response(view: MirrorView) -> Response:
 
 def ill_flows(view: MirrorView) -> Sequence[str]:
     """Return a line for each flow that is not well."""
-    return [text for it, text in zip(view.flows, view.words, strict=True) if not _is_well(it.state.word)]
-
-
-def _is_well(word: Word) -> bool:
-    return severity(word) > severity(Word.RETRYING)
+    return [text for it, text in zip(view.flows, view.words, strict=True) if not are_healthy([it.state.word])]
 
 
 def asked_of(parameters: Mapping[str, str]) -> Asked:

@@ -1,6 +1,6 @@
 """Lists what is not well, each cause once and before what follows from it. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from sparkmirror.domain.ids import Flow
@@ -11,12 +11,16 @@ from sparkmirror.ui.looks import query
 from sparkmirror.view.causes import away, needed
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.values import ConnectorView, State, TopicView
-from sparkmirror.view.words import Word, severity
+from sparkmirror.view.words import VERDICTS, Word, severity
 
 _INSPECTED_MAX: Final = 500
 """The most topics of a flow that are sorted by their reasons."""
 _WORDS: Final = {TroubleWord.THROTTLED: Word.THROTTLED}
 _CONSEQUENCES: Final = (Word.UNKNOWN, Word.STARTING, Word.RETRYING)
+"""The words that follow from a cluster that is away."""
+_PROBLEMS: Final = frozenset(word for word in Word if not VERDICTS[word].is_calm)
+_OF_CONNECTORS: Final = (Word.STOPPED, Word.PAUSED)
+"""Topics have these words by their connector, which is told."""
 
 
 class Need(NamedTuple):
@@ -37,7 +41,7 @@ def needs_of(view: MirrorView, most: int) -> tuple[Sequence[Need], int]:
     """
     silent = [it for it in view.clusters if it.is_up is False]
     needs = [need for flow in view.flows for need in _needs_of_flow(flow, silent, view.made_at)]
-    left = sum(max(0, len(_ill(flow)) - _INSPECTED_MAX) for flow in view.flows)
+    left = sum(max(0, len(_ill(flow, _follows(flow, silent))) - _INSPECTED_MAX) for flow in view.flows)
     found = [
         *(_cluster_need(view, it) for it in silent),
         *sorted(needs, key=lambda it: severity(it.state.word)),
@@ -47,7 +51,7 @@ def needs_of(view: MirrorView, most: int) -> tuple[Sequence[Need], int]:
 
 def _cluster_need(view: MirrorView, cluster: ClusterLook) -> Need:
     flows = [flow for flow in view.flows if cluster.alias in needed(flow.flow, mirrors=flow.mirrors)]
-    topics = sum(flow.topics.count_of(_CONSEQUENCES) for flow in flows)
+    topics = sum(len(flow.topics.having(_CONSEQUENCES)) for flow in flows)
     parts = [f"{counted(topics, 'topic')} of"] if topics else []
     more = " ".join([*parts, some_of([str(flow.flow) for flow in flows])])
     none = Flow(cluster.alias, cluster.alias)
@@ -56,15 +60,10 @@ def _cluster_need(view: MirrorView, cluster: ClusterLook) -> Need:
 
 def _needs_of_flow(flow: FlowView, silent: Sequence[ClusterLook], at: float) -> Iterator[Need]:
     """`silent` clusters are causes themselves; `at` is in epoch seconds."""
-    follows: tuple[Word, ...] = ()
-    if any(it.alias in needed(flow.flow, mirrors=flow.mirrors) for it in silent):
-        follows = _CONSEQUENCES
-    elif flow.state.word is Word.STARTING:
-        follows = (Word.STARTING,)
+    follows = _follows(flow, silent)
+    if Word.STARTING in follows and not follows.issuperset(_CONSEQUENCES):
         more = counted(len(flow.topics), "topic") if flow.topics else ""
         yield Need("flow", "", flow.flow, flow.state, _link("flow", flow), more)
-    if any(it.cause.subject is Subject.TASK for it in flow.troubles):
-        follows = (*follows, Word.UNKNOWN)
     lines = set()
     for of in by_cause(it for it in flow.troubles if not it.is_remark).values():
         lines.add(cause_line(of))
@@ -74,8 +73,19 @@ def _needs_of_flow(flow: FlowView, silent: Sequence[ClusterLook], at: float) -> 
         for it in flow.connectors
         if _is_ill(it, flow) and it.state.word not in follows and it.state.error not in lines
     )
-    ill = _ill(flow)[:_INSPECTED_MAX]
-    yield from _topic_needs(flow, [it for it in ill if it.state.word not in follows])
+    yield from _topic_needs(flow, _ill(flow, follows)[:_INSPECTED_MAX])
+
+
+def _follows(flow: FlowView, silent: Sequence[ClusterLook]) -> frozenset[Word]:
+    """Return the words of connectors and topics that follow from what is told of the flow anyway."""
+    follows: set[Word] = set()
+    if any(it.alias in needed(flow.flow, mirrors=flow.mirrors) for it in silent):
+        follows.update(_CONSEQUENCES)
+    elif flow.state.word is Word.STARTING:
+        follows.add(Word.STARTING)
+    if any(it.cause.subject is Subject.TASK for it in flow.troubles):
+        follows.add(Word.UNKNOWN)
+    return frozenset(follows)
 
 
 def _trouble_need(flow: FlowView, of: Sequence[Trouble], at: float) -> Need:
@@ -92,10 +102,9 @@ def _trouble_need(flow: FlowView, of: Sequence[Trouble], at: float) -> Need:
 
 def _is_ill(connector: ConnectorView, flow: FlowView) -> bool:
     """A source connector's word is that of its partitions, unless it has an error of its own."""
-    word = connector.state.word
     if connector.kind == "source" and connector.state.error is None and flow.topics:
         return False
-    return severity(word) < severity(Word.FALLING_BEHIND) or word is Word.STOPPED
+    return connector.state.word in _PROBLEMS
 
 
 def _topic_needs(flow: FlowView, topics: Sequence[TopicView]) -> list[Need]:
@@ -122,10 +131,10 @@ def _reason(topic: TopicView) -> str:
     return reason_in_common(text, (topic.name, topic.target or topic.name))
 
 
-def _ill(flow: FlowView) -> Sequence[TopicView]:
-    """The topics that are not well, but for those of the flow's troubles."""
+def _ill(flow: FlowView, follows: Collection[Word]) -> Sequence[TopicView]:
+    """The topics with problems that do not follow from others, but for those of the flow's troubles."""
     held_back = {it.what for it in flow.troubles if it.cause.subject is Subject.TOPIC and not it.is_remark}
-    return flow.topics.worse_than(Word.CATCHING_UP, held_back)
+    return flow.topics.having(_PROBLEMS.difference(follows, _OF_CONNECTORS), held_back)
 
 
 def _link(page: str, flow: FlowView, name: str = "") -> str:

@@ -53,7 +53,7 @@ def _working(look: ConnectorLook, topics: State) -> State:
             return _periodic(look, look.age_s, look.interval_s, "checkpoints")
         case HeartbeatLook(emits=True):
             return _periodic(look, look.age_s, look.interval_s, "heartbeats")
-    return State(Word.PAUSED, advice="emit.heartbeats.enabled is false")
+    return State(Word.CAUGHT_UP, advice="emit.heartbeats.enabled is false")
 
 
 def _standing(look: StandingLook) -> State:

@@ -91,7 +91,7 @@ def _flow(flow: Flow, looks: Sequence[ConnectorLook], before: FlowView | None, a
         ConnectorView(it.connector, it.kind, connector_state(it, whole.state, around.at), it.settings)
         for it in looks
     ]
-    states = [it.state for it, look in zip(connectors, looks, strict=True) if _counts(it, look, topics)]
+    states = [it.state for it in connectors if _counts(it, topics)]
     state = state_of(flow, looks, [whole.state, *states] if topics else states, around.clusters, around.at)
     has_nothing = not topics and state.word is Word.CAUGHT_UP
     now = max((look.now for look in parts.sources), default=0.0)
@@ -134,10 +134,8 @@ def _group_index(look: GroupsLook | None, before: FlowView | None) -> GroupIndex
     return before.group_index if before is not None and is_same else GroupIndex(partitions)
 
 
-def _counts(connector: ConnectorView, look: ConnectorLook, topics: Topics) -> bool:
+def _counts(connector: ConnectorView, topics: Topics) -> bool:
     """Return whether the flow's word depends on the connector's beside that of its topics."""
-    if isinstance(look, HeartbeatLook) and not look.emits:
-        return False
     return connector.kind == "source" or connector.state.word is not Word.CAUGHT_UP or not topics
 
 

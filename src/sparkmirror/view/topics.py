@@ -83,15 +83,12 @@ class Topics(Sequence[TopicView]):
         order, names = self._worst_first, self.layout.names
         return Rows([at for at in order.tolist() if matching in names[at]] if matching else order, self._view)
 
-    def worse_than(self, word: Word, without: Collection[str] = ()) -> Sequence[TopicView]:
-        """List the worst first, but for the topics with these names."""
-        count = int(np.count_nonzero(self.sums.severity < severity(word))) if len(self) else 0
-        rows, names = self._worst_first[:count], self.layout.names
+    def having(self, words: Collection[Word], without: Collection[str] = ()) -> Sequence[TopicView]:
+        """List the topics with one of these words, the worst first, but for those with these names."""
+        rows, names = self._worst_first, self.layout.names
+        if len(self):
+            rows = rows[np.isin(self.sums.severity[rows], [*map(severity, words)])]
         return Rows([at for at in rows.tolist() if names[at] not in without] if without else rows, self._view)
-
-    def count_of(self, words: Collection[Word]) -> int:
-        """Count the topics with one of these words."""
-        return int(np.isin(self.sums.severity, [*map(severity, words)]).sum()) if len(self) else 0
 
     @property
     def promoted(self) -> Promotions:

@@ -2,7 +2,7 @@ from typing import Final
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
-from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, HeartbeatLook, PartitionLook
+from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, HeartbeatLook, PartitionLook, StandingLook
 from sparkmirror.storage.progress import PartitionState
 from sparkmirror.ui.needs import Need, needs_of
 from sparkmirror.view.making import Node, view_of
@@ -113,3 +113,21 @@ def test_a_mirror_that_was_stopped_is_one_thing() -> None:
     )
     (only,) = needs(stopped)
     assert (only.kind, only.state.word, only.state.error) == ("connector", Word.STOPPED, "stopped in order")
+
+
+def test_a_connector_that_was_paused_is_a_problem_and_one_that_writes_no_heartbeats_is_none() -> None:
+    checkpoints = StandingLook(A_TO_B, ConnectorName("mcc"), "checkpoint", None, "paused")
+    none = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", emits=False)
+    (only,) = needs(source(look()), checkpoints, none)
+    assert (only.kind, only.name, only.state.word) == ("connector", "mcc", Word.PAUSED)
+    assert only.state.advice == "resume the connector to continue"
+
+
+def test_what_follows_is_not_counted_however_many_topics_it_concerns() -> None:
+    topics = [look(f"t{number:04}", lag_s=60.0) for number in range(600)]
+    away = ClusterLook(Alias("b"), False, 75.0, "Connection refused")
+    (only,) = needs(source(*topics, report_age_s=75.0, clusters=[away]))
+    assert (only.name, only.more) == ("b", "600 topics of a->b")
+    stopped = source(*topics, trouble="stopped", is_observed=True, is_running=False, is_stopped=True)
+    (only,) = needs(stopped)
+    assert (only.kind, only.state.word) == ("connector", Word.STOPPED)

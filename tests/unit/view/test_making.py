@@ -2,6 +2,8 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
+import pytest
+
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.domain.latency import EMPTY, LatencyHistogram
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
@@ -12,6 +14,7 @@ from sparkmirror.metrics.looks import (
     HeartbeatLook,
     Latencies,
     StandingLook,
+    Standstill,
 )
 from sparkmirror.metrics.partition_table import PartitionTable, table_of
 from sparkmirror.storage.progress import PartitionState
@@ -20,7 +23,7 @@ from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.groups import groups_of, lag_of
 from sparkmirror.view.making import Node, view_of
 from sparkmirror.view.moves import Check, group_answer, group_answers, topic_answer
-from sparkmirror.view.values import PartitionView
+from sparkmirror.view.values import PartitionView, State
 from sparkmirror.view.words import Word
 from tests.support.mirror_looks import (
     A_TO_B,
@@ -156,10 +159,22 @@ def test_why_nothing_newer_is_known_is_a_connectors_error_and_no_word() -> None:
     assert (early.state.word, early.state.error) == (Word.UNKNOWN, "no")
 
 
-def test_a_flow_without_heartbeats_is_not_paused() -> None:
+def test_a_connector_that_is_to_write_no_heartbeats_is_not_paused() -> None:
     none = HeartbeatLook(A_TO_B, ConnectorName("beat"), "heartbeat", emits=False)
     made = flow(source(look()), none)
-    assert (made.state.word, made.connectors[1].state.word) == (Word.CAUGHT_UP, Word.PAUSED)
+    assert (made.state.word, made.connectors[1].state) == (
+        Word.CAUGHT_UP,
+        State(Word.CAUGHT_UP, advice="emit.heartbeats.enabled is false"),
+    )
+    assert flow(none).state.word is Word.CAUGHT_UP
+
+
+@pytest.mark.parametrize("standstill", ["stopped", "paused"])
+@pytest.mark.parametrize("closed", [1, -1])
+def test_a_connector_that_does_not_run_is_not_hidden_by_a_lag(standstill: Standstill, closed: int) -> None:
+    stands = StandingLook(A_TO_B, ConnectorName("mcc"), "checkpoint", None, standstill)
+    made = flow(source(behind("orders", 0, 900, closed=closed)), stands)
+    assert made.state.word == standstill
 
 
 def test_connectors_that_write_each_interval_are_missed() -> None:

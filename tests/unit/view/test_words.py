@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from sparkmirror.cli.exit_codes import exit_codes, of_word
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.looks import Motion, PartitionLook, Standstill
 from sparkmirror.metrics.partition_table import table_of
@@ -12,7 +13,7 @@ from sparkmirror.storage.progress import PartitionState
 from sparkmirror.storage.promotions import Promotion, Stage
 from sparkmirror.view.conditions import CONDITIONS, Condition, Situation, conditions_of
 from sparkmirror.view.partitions import Partitions
-from sparkmirror.view.words import Word, worst_of
+from sparkmirror.view.words import CALM, VERDICTS, WORDS, Word, are_healthy, is_fine, worst_of
 from tests.support.mirror_looks import behind, look, source
 from tests.support.states_table import PAGE, with_table
 
@@ -135,6 +136,49 @@ def test_an_error_without_lag_keeps_its_words() -> None:
     assert known is not None
     retrying = look()._replace(report=replace(known, state=PartitionState.RETRYING, error="away"))
     assert condition_of(situation(retrying)).word is Word.RETRYING
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "is_healthy"),
+    [
+        ([Word.ACTION_REQUIRED, Word.STALLED, Word.RETRYING], 1, False),
+        ([Word.UNKNOWN], 2, False),
+        ([Word.STARTING], 2, None),
+        ([Word.STOPPED, Word.PAUSED], 1, True),
+        ([Word.THROTTLED, Word.FALLING_BEHIND, *CALM], 0, True),
+    ],
+)
+def test_exit_codes_and_health_follow_from_the_word(
+    words: list[Word], code: int, *, is_healthy: bool | None
+) -> None:
+    assert {of_word(word) for word in words} == {code}
+    assert {are_healthy([word]) for word in words} == {is_healthy}
+
+
+def test_the_documented_exit_code_names_every_word_that_is_fine() -> None:
+    said = exit_codes("status")[0]
+    assert {word for word in Word if word in said} == {word for word in Word if is_fine(word)}
+
+
+def test_every_word_has_a_verdict() -> None:
+    assert list(VERDICTS) == list(WORDS) == list(Word)
+
+
+def test_a_word_that_is_fine_hides_none_that_is_not() -> None:
+    """A flow has the worst word of its parts, and its exit code by that."""
+    fine = [is_fine(word) is True for word in Word]
+    assert fine == sorted(fine)
+
+
+def test_what_is_calm_is_fine_and_what_is_fine_is_healthy() -> None:
+    assert all(is_fine(word) for word in CALM)
+    assert are_healthy(word for word in Word if is_fine(word))
+
+
+def test_what_is_not_healthy_counts_more_than_what_starts() -> None:
+    assert are_healthy([Word.STARTING, Word.RETRYING]) is False
+    assert are_healthy([Word.STARTING, Word.CAUGHT_UP]) is None
+    assert are_healthy([]) is True
 
 
 def test_the_worst_word_is_that_of_the_whole() -> None:

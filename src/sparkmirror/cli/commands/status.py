@@ -32,11 +32,11 @@ states of a flow, as on its pages (docs/troubleshooting.md), the worst first:
   unknown          the lag of a partition can't be told, and why
   starting         its copy job has just begun, or waits for what is named
   retrying         partitions fail, and may recover by themselves
+  stopped          it was stopped in order
+  paused           its connector is paused
   throttled        there is lag, and a quota of a cluster lets no more through
   falling behind   the lag grows
   catching up      the lag shrinks
-  stopped          it was stopped in order
-  paused           its connector is paused
   standby          another process copies, or the opposite flow does
   caught up        everything that is older than 5 s is on the target
   promoted         applications write the topics on the target
