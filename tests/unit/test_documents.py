@@ -36,16 +36,7 @@ WORDS_MAX: Final = {
 """The most words of a page, or of each other page of a folder, so that it can be read at once."""
 RESULTS: Final = "RESULTS.md", "FENCE_COSTS.md", "DATA_FRAMES.md", "TRANSFORMS.md"
 FILES_OF_A_PARAGRAPH_MAX: Final = 3
-GUARANTEES: Final = ROOT / "docs" / "guarantees.md"
-EVIDENCE: Final = ROOT / "tests" / "EVIDENCE.md"
-CASES: Final = "## Kafka's own integration cases"
 _WORD: Final = re.compile(r"\S*\w\S*")
-_TEST: Final = re.compile(r"\b(test_\w+)\b")
-_FUNCTION: Final = re.compile(r"^def (test_\w+)", re.MULTILINE)
-_GAP: Final = re.compile(r"^@pytest\.mark\.xfail\(.*?^def (test_\w+)", re.MULTILINE | re.DOTALL)
-_SECTION: Final = re.compile(r"^### (.+)$", re.MULTILINE)
-_SHOWN: Final = re.compile(r"^- `(?:test_|tests/)", re.MULTILINE)
-_NONE: Final = "Tests: none"
 _PATH: Final = re.compile(r"`([\w./-]+/(?:[\w.-]+\.(?:py|md|java|json))?)`")
 _MEASURED: Final = re.compile(r"(?<![\w.])\d+[.,]\d[\d.,]*\b(?!\.)")
 _LINK: Final = re.compile(r"\]\((?!\w+://|#)([^)#]+)")
@@ -111,29 +102,6 @@ def test_every_kind_of_incident_is_documented() -> None:
     assert [kind.value for kind in IncidentKind if f"`{kind.value}`" not in text] == []
 
 
-def test_every_promise_has_its_evidence() -> None:
-    evidence, _, _ = EVIDENCE.read_text(encoding="utf-8").partition(CASES)
-    text = GUARANTEES.read_text(encoding="utf-8")
-    assert [title for title, _ in evidence_of(evidence)] == promises(text)
-    silent = [title for title, shown in evidence_of(evidence) if not (_SHOWN.search(shown) or _NONE in shown)]
-    assert silent == []
-
-
-def test_tests_that_show_guarantees_exist_and_gaps_are_those_that_are_expected_to_fail() -> None:
-    sources = sources_of_tests()
-    evidence, _, _ = EVIDENCE.read_text(encoding="utf-8").partition(CASES)
-    before, _, gaps = evidence.partition("## Known gap")
-    assert set(_TEST.findall(before)) - functions(sources) == set()
-    assert set(_TEST.findall(gaps)) == {name for source in sources for name in _GAP.findall(source)}
-
-
-def test_tests_that_have_kafkas_own_cases_exist() -> None:
-    _, _, cases = EVIDENCE.read_text(encoding="utf-8").partition(CASES)
-    named = set(_TEST.findall(cases))
-    assert named
-    assert named - functions(sources_of_tests()) == set()
-
-
 def test_sentences_of_docstrings_begin_with_their_subject_or_a_verb() -> None:
     texts = [
         (path.name, str(node.value.value))
@@ -150,26 +118,6 @@ def anchors(page: Path) -> set[str]:
     headings = _HEADING.findall(page.read_text(encoding="utf-8"))
     words = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in headings)
     return {word.replace(" ", "-") for word in words}
-
-
-def promises(text: str) -> list[str]:
-    """The situations in the first columns of the page's tables."""
-    heads = (line.split("|")[1].strip() for line in text.splitlines() if line.startswith("| "))
-    return [head for head in heads if head != "situation"]
-
-
-def evidence_of(text: str) -> list[tuple[str, str]]:
-    """Each situation with the text below its heading."""
-    found = _SECTION.split(text)
-    return list(zip(found[1::2], found[2::2], strict=True))
-
-
-def sources_of_tests() -> list[str]:
-    return [path.read_text(encoding="utf-8") for path in sorted((ROOT / "tests").rglob("test_*.py"))]
-
-
-def functions(sources: list[str]) -> set[str]:
-    return {name for source in sources for name in _FUNCTION.findall(source)}
 
 
 def test_numbers_of_the_page_of_benchmarks_are_those_that_were_measured() -> None:
