@@ -19,9 +19,10 @@ from bench.bed import Bed, Broker
 from bench.one_task import copy
 from bench.results import FarRun
 from bench.workloads import FAR
-from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
+from sparkmirror.copy.copy_plan import StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.settings.copy_partition import CopyPartition
 from tests.support.proxy import Address, proxied
 
 IN_FLIGHT = 5

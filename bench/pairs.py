@@ -16,11 +16,12 @@ from bench.one_task import TaskRun, copy
 from bench.results import Pairing, PairRun
 from bench.sides import TARGET_ALIAS, Side, properties
 from bench.workloads import PARTITIONS
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
 from sparkmirror.settings.configured import ConfiguredFlow
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.settings.source import preserves_offsets
 

@@ -15,7 +15,10 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from sparkmirror.copy.copy_loop import CopyLoop
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import (  # type: ignore[attr-defined]  # all versions have it there
+    CopyPartition,
+    TaskPlan,
+)
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file

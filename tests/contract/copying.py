@@ -12,11 +12,12 @@ from typing import Final
 import confluent_kafka as confluent
 
 from sparkmirror.copy.copy_loop import FENCED_PAUSE_S, CopyLoop
-from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
+from sparkmirror.copy.copy_plan import OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.storage.progress_reader import ProgressReader

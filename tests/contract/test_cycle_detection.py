@@ -9,7 +9,7 @@ import pytest
 
 from sparkmirror.batches.provenance_header import HEADER, ProvenanceHeader
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan, TransactionPlan
+from sparkmirror.copy.copy_plan import StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.incidents import DEFAULT_REACTIONS, OnLoop
@@ -19,6 +19,7 @@ from sparkmirror.kafka.data.topic_log import TopicWriter
 from sparkmirror.offsets.translation import Place, SyncHistory
 from sparkmirror.offsets.wire_records import OffsetSync
 from sparkmirror.periodic.flow_log import flow_log
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory

@@ -15,7 +15,7 @@ from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.cli.commands.migrate.execution import choose_flow
 from sparkmirror.cli.mirroring_flows import mirroring_flows
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
+from sparkmirror.copy.copy_plan import StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, Flow, TopicPartition
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
@@ -28,6 +28,7 @@ from sparkmirror.migrate.promote.parted_logs import KEPT_FROM
 from sparkmirror.migrate.promote.promotion import TopicPromotion, Wanted
 from sparkmirror.migrate.run import Migration, MigrationResult, MigrationRun
 from sparkmirror.migrate.steps import StepState
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.mirror_maker_file import read_mirror_maker_file
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.storage.attempts import owner_of

@@ -7,11 +7,12 @@ from typing import Any, Final
 
 import pytest
 
-from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
+from sparkmirror.copy.copy_plan import StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset, ProducerSettings
 from sparkmirror.domain.ids import Alias, Flow, TopicPartition
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC, StateTopic
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.positions import Position, position_record, read_positions
 from sparkmirror.storage.producer_id_topic import WriterDirectory
 from sparkmirror.storage.progress import PartitionState

@@ -15,10 +15,11 @@ import pytest
 from confluent_kafka.admin import AdminClient
 
 from sparkmirror.clusters import ClusterSpec, LocalCluster
-from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan
+from sparkmirror.copy.copy_plan import OffsetSyncPlan, StatePlan, TaskPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC, StateTopic
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 from sparkmirror.storage.progress_reader import ProgressReader
 from tests.contract.checkpointing import checkpointing

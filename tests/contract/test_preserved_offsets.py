@@ -16,7 +16,7 @@ from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.preserve.log_start_watch import CHECK_INTERVAL_S, LogStartWatch
 from sparkmirror.copy.preserve.preserved_start import Beginning, PreservedStarts
 from sparkmirror.copy.resume.claims import transactional_id_of
@@ -31,6 +31,7 @@ from sparkmirror.kafka.transactions.bulk_markers import Bulk, coordinator_epoch,
 from sparkmirror.kafka.transactions.control_markers import ControlMarkers, Gap
 from sparkmirror.kafka.transactions.fencing import Fencing
 from sparkmirror.offsets.translation import Place, SyncHistory
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.offset_sync_topic import OffsetSyncsReader
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionState

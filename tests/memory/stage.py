@@ -8,12 +8,13 @@ from typing import Final
 
 from sparkmirror.batches.provenance_header import HEADER
 from sparkmirror.copy.copy_loop import CopyLoop
-from sparkmirror.copy.copy_plan import CopyPartition, OffsetSyncPlan, StatePlan, TaskPlan, TransactionPlan
+from sparkmirror.copy.copy_plan import OffsetSyncPlan, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch, Reactions
 from sparkmirror.domain.known_brokers import Meant
 from sparkmirror.domain.state_topics import PRODUCER_IDS_TOPIC
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.source import CopySettings
 from tests.memory.checked_flow import ATTEMPTS, POSITIONS, SYNCS, CheckedFlow, Ends
 from tests.memory.cluster import MemoryCluster

@@ -10,12 +10,13 @@ import psutil
 from pyspark import SparkStageInfo
 
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.copy.copy_plan import CopyPartition, StatePlan, TaskPlan
+from sparkmirror.copy.copy_plan import StatePlan, TaskPlan
 from sparkmirror.copy.task.copy_job import CopyJob
 from sparkmirror.copy.task.outcomes import EndReason, Outcome
 from sparkmirror.domain.client_settings import ConsumerSettings, ProducerSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.kafka.data.topic_log import TopicWriter
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.spark.driver_jvm import OwnJvm
 from sparkmirror.spark.private_members import jobs_with_tag
 from sparkmirror.spark.session import Session

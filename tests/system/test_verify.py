@@ -13,11 +13,11 @@ import pytest
 
 from sparkmirror.batches.producer import ProducerState
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicTail
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.events import parse_event
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.verified import Verified as Compared

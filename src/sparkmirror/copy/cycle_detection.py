@@ -5,9 +5,10 @@ from collections.abc import Collection, Iterable
 
 from sparkmirror.batches.cycles import CycleError, CycleFilter
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.incidents import Incident, OnLoop, loops_unseen
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.producer_id_topic import OwnProducerIds, WriterDirectory
 
 _log = logging.getLogger(__name__)

@@ -17,7 +17,6 @@ from sparkmirror.batches.cycles import CycleFilter
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
 from sparkmirror.batches.reencoding import Change
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import CopyState, is_undisturbed
 from sparkmirror.copy.partition_events import Event, Instruction, ResumeReason, Start
 from sparkmirror.copy.partition_states import step
@@ -27,6 +26,7 @@ from sparkmirror.domain.ids import UNKNOWN_LOGS, TopicPartition
 from sparkmirror.domain.incidents import Incident, IncidentKind, target_truncated
 from sparkmirror.domain.latency import LatencyHistogram, bucket_of
 from sparkmirror.kafka.wire.fetch import FetchedPartition
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.positions import Position
 from sparkmirror.storage.progress import PartitionState
 

@@ -16,7 +16,7 @@ from typing import NamedTuple, TypeVar
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerId, ProducerState
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
@@ -55,6 +55,7 @@ from sparkmirror.domain.incidents import (
 )
 from sparkmirror.kafka.data.partition_offsets import LATEST, list_offsets
 from sparkmirror.kafka.transactions.transaction_runs import new_producer_id
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.attempts import Attempt
 from sparkmirror.storage.positions import Position, position_record
 

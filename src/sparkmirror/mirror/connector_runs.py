@@ -21,10 +21,10 @@ from sparkmirror.mirror.event_log import EventLog
 from sparkmirror.mirror.flow_clusters import ClustersAlone, FlowClusters, OppositeClusters
 from sparkmirror.mirror.heartbeat_connector import HeartbeatConnector
 from sparkmirror.mirror.lag_group import LagGroup
-from sparkmirror.mirror.progress_watch import ProgressWatch
 from sparkmirror.mirror.rate_limit_updates import RateLimitUpdates
 from sparkmirror.mirror.shared_targets import SharedTargets
 from sparkmirror.mirror.source_connector import SourceConnector
+from sparkmirror.mirror.task_progress import ProgressWatch
 from sparkmirror.mirror.verifying import Verifying
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.periodic.jobs import PeriodicThread

@@ -16,13 +16,7 @@ from functools import partial
 from typing import NamedTuple
 
 from sparkmirror.config.transaction_settings import transactional_id
-from sparkmirror.copy.copy_plan import (
-    CopyPartition,
-    OffsetSyncPlan,
-    StatePlan,
-    TaskPlan,
-    TransactionPlan,
-)
+from sparkmirror.copy.copy_plan import OffsetSyncPlan, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.copy.task.copy_job import CopyJob
 from sparkmirror.copy.task.outcomes import Outcome
 from sparkmirror.domain.assignment import Assignment, assign, assign_by_load
@@ -39,6 +33,7 @@ from sparkmirror.mirror.reassignment import Running
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits, shares
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.spark.session import Session
 from sparkmirror.storage.progress import Driver, JobEpoch, StateLost, parse
 

@@ -4,7 +4,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 
-from sparkmirror.copy.copy_plan import CopyPartition, FormerTarget
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.domain.errors import SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -17,6 +16,7 @@ from sparkmirror.plan.backlog import left_out, stored_positions
 from sparkmirror.plan.newer_positions import newer_positions, newer_texts, predecessor
 from sparkmirror.plan.renamed_targets import RenamedTarget, renamed_targets, renamed_text
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.copy_partition import CopyPartition, FormerTarget
 from sparkmirror.settings.topic_selection import Pairs
 from sparkmirror.setup.new_partitions import NewPartitions
 from sparkmirror.storage.positions import Position, position_record

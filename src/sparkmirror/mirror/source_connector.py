@@ -6,7 +6,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.assignment import Assignment, PartitionAssignment, count_moves
 from sparkmirror.domain.errors import (
     SparkmirrorError,
@@ -35,6 +34,7 @@ from sparkmirror.plan.flow_planning import obstacles
 from sparkmirror.plan.without_position import started_over, starts_over
 from sparkmirror.policies.rate_limits import NO_LIMITS, RateLimits
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.topic_selection import BlockKind
 from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.setup.flow_admins import FlowAdmins

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord
-from sparkmirror.copy.resume.last_copied import known_end
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import UNKNOWN_LOGS, Alias, LogIdentity, TopicPartition
 from sparkmirror.domain.incidents import OnNewerPosition
@@ -189,7 +188,7 @@ def _lost(places: _Places, own: str, positions_id: bytes) -> dict[TopicPartition
 def _from_attempts(records: Iterable[LogRecord]) -> Iterator[tuple[TopicPartition, str, _Place]]:
     for owner, partition, attempt, at_ms in recorded_attempts(records):
         if attempt.stage is not Stage.CLAIMED and attempt.ends:
-            end = known_end(attempt, None).end.offset
+            end = attempt.recorded_end.end.offset
             yield partition, owner, _Place(end, attempt.logs, at_ms, attempt.positions_id)
 
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.settings.copy_partition import CopyPartition
 
 _TIMESTAMP_TYPE: Final = "message.timestamp.type"
 _APPEND_TIME: Final = "LogAppendTime"

@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import is_another
 from sparkmirror.domain.topics import TopicListing
+from sparkmirror.settings.copy_partition import CopyPartition
 
 
 class RecreatedCopies:

@@ -9,10 +9,10 @@ Pure.
 from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.topics import ConfigEntry, TopicCreation
 from sparkmirror.policies.config_filter import creation_configs
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.source import (
     MirrorSourceSettings,
     TopicDeletes,

@@ -4,9 +4,9 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from typing import NamedTuple
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.troubles import Trouble
 from sparkmirror.kafka.admin.admin import Admin
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.setup.topic_plan import CopyPlan, SourceTopic, copy_partitions
 from sparkmirror.setup.topic_troubles import blocked

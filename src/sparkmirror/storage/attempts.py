@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord, compact_json, parsed_json
 from sparkmirror.batches.producer import ProducerId
+from sparkmirror.batches.record_batch import SEQUENCE_MODULUS
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.errors import AuthorizationError
 from sparkmirror.domain.ids import (
@@ -30,7 +31,7 @@ from sparkmirror.domain.rights import Need, how_to_grant
 from sparkmirror.domain.state_topics import StateTopic
 from sparkmirror.kafka.data.topic_log import TopicReader
 from sparkmirror.kafka.transactions.fencing import FENCING_IDS
-from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends
+from sparkmirror.offsets.sequence_ends import SequenceEnd, decode_ends, encode_ends, end_behind
 
 
 def missing_topic(source: Alias, target: ConnectionSettings) -> AuthorizationError:
@@ -71,6 +72,18 @@ class Acknowledged(NamedTuple):
     target_offset: int
 
 
+class KnownEnd(NamedTuple):
+    """The end of an attempt that is certainly acknowledged: all that follows is behind this target offset."""
+
+    end: SequenceEnd
+    target_offset: int
+
+    @property
+    def least_offset(self) -> int:
+        """The offset where the attempt began, if no one else wrote since."""
+        return self.target_offset - self.end.records
+
+
 @dataclass(frozen=True, slots=True)
 class Attempt:
     """`generation` counts the producer ids that the partition has had: epochs of another id say nothing.
@@ -97,6 +110,16 @@ class Attempt:
     @property
     def may_write(self) -> bool:
         return self.stage is not Stage.CLOSED
+
+    @property
+    def recorded_end(self) -> KnownEnd:
+        """The end that the record tells. There must be one: a claim has none."""
+        if self.stage is Stage.CLOSED:
+            return KnownEnd(self.ends[-1], self.target_offset)
+        if self.acknowledged is None:
+            return KnownEnd(self.ends[0], self.target_offset)
+        records, target_offset = self.acknowledged
+        return KnownEnd(end_behind(self.ends, records % SEQUENCE_MODULUS), target_offset)
 
 
 def attempt_record(

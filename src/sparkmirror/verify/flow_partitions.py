@@ -7,7 +7,6 @@ from functools import partial
 from typing import NamedTuple, Self
 
 from sparkmirror.batches.provenance_header import ProvenanceHeader
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, KafkaError
 from sparkmirror.domain.ids import Flow, TopicPartition
@@ -19,6 +18,7 @@ from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offs
 from sparkmirror.kafka.wire.error_codes import UNKNOWN_TOPIC_OR_PARTITION
 from sparkmirror.policies.java_regex import JavaPattern
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.source import MirrorSourceSettings
 from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.setup.new_partitions import NewPartitions, left_out_of

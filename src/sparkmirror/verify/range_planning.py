@@ -11,9 +11,9 @@ from itertools import pairwise
 from typing import Final, NamedTuple
 
 from sparkmirror.batches.agreement.compared_log import Span
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import OffsetReset
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, require_offsets
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.positions import Position
 from sparkmirror.verify.range_comparison import RangePlan, Sides
 from sparkmirror.verify.rules_and_result import Rules

@@ -12,7 +12,7 @@ from sparkmirror.domain.ids import ConnectorName, TopicPartition
 from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, SourceLook
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import StalledPartitions
-from sparkmirror.mirror.progress_watch import failed_tasks
+from sparkmirror.mirror.task_progress import failed_tasks
 from sparkmirror.storage.progress import PartitionProgress, TaskProgress, parse
 from sparkmirror.view.conditions import CURRENT_S
 from sparkmirror.view.making import Node, view_of

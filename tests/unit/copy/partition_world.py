@@ -11,7 +11,6 @@ from typing import Final
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.copy import partition_events as events
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Do, Event, Instruction
@@ -22,6 +21,7 @@ from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_queue import PartitionQueue, PendingBatch, QueueEvent, QueuePhase
 from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.kafka.wire.primitives import NO_TOPIC_ID
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.dead_letters import DeadLetter
 from sparkmirror.storage.positions import Position
 from tests.support.batches import NOW_MS, Rec, encode, joined

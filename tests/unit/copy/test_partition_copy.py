@@ -8,7 +8,6 @@ from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import SEQUENCE_MODULUS, OutgoingBatch
 from sparkmirror.batches.records import halve
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import FetchFailed, Start, WriteFailed
 from sparkmirror.copy.write_strategy import WriteStrategy
@@ -16,6 +15,7 @@ from sparkmirror.domain.errors import CorruptBatchError, FencedError, KafkaError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.wire.fetch import FetchedPartition
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.progress import PartitionState
 from tests.support.batches import NOW_MS, Rec, encode, joined, marker
 

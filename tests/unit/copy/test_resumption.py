@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from sparkmirror.batches.producer import NOT_IDEMPOTENT, ProducerState
-from sparkmirror.copy.copy_plan import FormerTarget, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resumption import Resumption
@@ -14,6 +14,7 @@ from sparkmirror.copy.state_writer import StateWriter
 from sparkmirror.domain.client_settings import OffsetReset, StartTime
 from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorError
 from sparkmirror.domain.incidents import IncidentKind, OnDataLoss, OnTopicRecreated, Reactions
+from sparkmirror.settings.copy_partition import FormerTarget
 from sparkmirror.settings.source import CopySettings
 from sparkmirror.storage.positions import Position
 from tests.memory.client_run import OneFault

@@ -8,13 +8,7 @@ from hypothesis import strategies as st
 from sparkmirror.batches.batch_copying import CopyRules
 from sparkmirror.batches.producer import ProducerId, ProducerState
 from sparkmirror.batches.record_batch import OutgoingBatch
-from sparkmirror.copy.copy_plan import (
-    CopyPartition,
-    OffsetSyncPlan,
-    StatePlan,
-    TaskPlan,
-    TransactionPlan,
-)
+from sparkmirror.copy.copy_plan import OffsetSyncPlan, StatePlan, TaskPlan, TransactionPlan
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import Start
 from sparkmirror.copy.state_writer import StateWriter, contiguous_runs
@@ -24,6 +18,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.offset_syncs import OffsetSyncQueue
 from sparkmirror.offsets.translation import SyncHistory
+from sparkmirror.settings.copy_partition import CopyPartition
 
 
 def runs(offsets: list[int] | range, base_offset: int = 1000) -> list[Run]:

@@ -7,11 +7,12 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan, TransactionPlan
+from sparkmirror.copy.copy_plan import TaskPlan, TransactionPlan
 from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.mirror.copy_jobs import Announced, task_plans
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, configured_flow
+from sparkmirror.settings.copy_partition import CopyPartition
 
 PROPERTIES = {
     "clusters": "A, B",

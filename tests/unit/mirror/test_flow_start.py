@@ -9,7 +9,6 @@ from typing import Final, cast
 
 import pytest
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import OffsetReset, StartTime
 from sparkmirror.domain.errors import RetriableError
 from sparkmirror.domain.ids import TopicPartition
@@ -19,6 +18,7 @@ from sparkmirror.mirror.flow_start import FlowStart
 from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.plan.backlog import backlog
 from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.setup.new_partitions import NewPartitions
 from sparkmirror.storage.attempts import owner_of
 from tests.memory.client_run import OneFault

@@ -1,6 +1,6 @@
 import pytest
 
-from sparkmirror.mirror.progress_watch import LookRhythm
+from sparkmirror.mirror.task_progress import LookRhythm
 
 
 def noted(*looks: float) -> LookRhythm:

@@ -9,7 +9,6 @@ import pytest
 
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.errors import SupersededError
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.state_topics import StateTopic
@@ -18,6 +17,7 @@ from sparkmirror.mirror.copy_jobs import CopyJobs
 from sparkmirror.mirror.source_connector import SourceConnector
 from sparkmirror.policies.rate_limits import NO_LIMITS
 from sparkmirror.settings.configured import ConfiguredFlow, configured_flow
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.progress import Driver, JobEpoch, parse
 from tests.memory.client_run import client_run
 

@@ -1,8 +1,8 @@
 """Copies that are another topic than before, whether anything is copied to them or not."""
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.topics import ListedTopic, TopicListing
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.setup.recreated_copies import RecreatedCopies
 
 ORDERS = [CopyPartition(TopicPartition("orders", at), "us.orders") for at in range(2)]

@@ -1,11 +1,11 @@
 from dataclasses import replace
 from typing import ClassVar
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, TopicPartition
 from sparkmirror.domain.topics import ConfigEntry, ConfigSource
 from sparkmirror.policies.filters import DefaultTopicFilter
 from sparkmirror.policies.replication import IdentityReplicationPolicy
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.source import CopySettings, MirrorSourceSettings, TopicDeletes
 from sparkmirror.settings.topic_selection import Selection
 from sparkmirror.setup.topic_plan import (

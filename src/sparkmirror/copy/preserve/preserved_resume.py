@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.agreement.equality import same_record_at
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL, FetchedBatch
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.copy.dead_letters import write_dead_letters
 from sparkmirror.copy.partition_events import ResumeReason, Start
@@ -43,6 +43,7 @@ from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, LATEST, list_offsets
 from sparkmirror.kafka.data.partition_reader import TOGETHER_MAX, SpanReader
 from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.attempts import owner_of
 from sparkmirror.storage.migrations import Migrations, read_migrations
 from sparkmirror.storage.opposite_flow import OppositeFlow

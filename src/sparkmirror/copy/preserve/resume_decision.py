@@ -4,7 +4,6 @@ from collections.abc import Collection
 from typing import NamedTuple
 
 from sparkmirror.batches.producer import ProducerId
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.copy.partition_events import ResumeReason
 from sparkmirror.copy.preserve.preserved_tail import Bounds, Tail, Writers
 from sparkmirror.domain.ids import LogIdentity, is_another
@@ -15,6 +14,7 @@ from sparkmirror.domain.incidents import (
     target_recreated,
     target_truncated,
 )
+from sparkmirror.settings.copy_partition import CopyPartition
 
 
 class Found(NamedTuple):

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL, iterate_batches
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.cycle_detection import CycleDetection
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import (
@@ -32,6 +32,7 @@ from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.transactions.fencing import Claim, Fencing
 from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.offsets.sequence_ends import SequenceEnd
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.attempts import (
     Attempt,
     AttemptLog,

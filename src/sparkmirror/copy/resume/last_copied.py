@@ -19,7 +19,7 @@ from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.offsets.offset_runs import Run
 from sparkmirror.offsets.sequence_ends import NoSuchEndError, SequenceEnd, end_behind, last_records
-from sparkmirror.storage.attempts import Attempt, Stage
+from sparkmirror.storage.attempts import Attempt, KnownEnd, Stage
 from sparkmirror.storage.positions import Position
 
 _SPAN: Final = 100
@@ -102,18 +102,6 @@ class LastCopied(NamedTuple):
     repeated: Repeated | None = None
     is_uncertain: bool = False
     run: Run | None = None
-
-
-class KnownEnd(NamedTuple):
-    """The end of an attempt that is certainly acknowledged: all that follows is behind this target offset."""
-
-    end: SequenceEnd
-    target_offset: int
-
-    @property
-    def least_offset(self) -> int:
-        """The offset where the attempt began, if no one else wrote since."""
-        return self.target_offset - self.end.records
 
 
 class _Found(NamedTuple):
@@ -205,18 +193,9 @@ def _is_before(end: SequenceEnd | None, known: KnownEnd, log: LogEnd, first: int
 
 def known_end(last: Attempt, position: Position | None) -> KnownEnd:
     """The end that an attempt's record and the stored position tell."""
-    recorded = _recorded(last)
+    recorded = last.recorded_end
     stored = _stored(last, position)
     return recorded if stored is None or stored.end.records < recorded.end.records else stored
-
-
-def _recorded(last: Attempt) -> KnownEnd:
-    if last.stage is Stage.CLOSED:
-        return KnownEnd(last.ends[-1], last.target_offset)
-    if last.acknowledged is None:
-        return KnownEnd(last.ends[0], last.target_offset)
-    records, target_offset = last.acknowledged
-    return KnownEnd(end_behind(last.ends, records % SEQUENCE_MODULUS), target_offset)
 
 
 def _stored(last: Attempt, position: Position | None) -> KnownEnd | None:

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.batches.producer import ProducerId, ProducerState
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.partition_events import ResumeReason, Start
 from sparkmirror.copy.resume.claims import RENEWAL_S, Claimed, Claims, Unfenced
 from sparkmirror.copy.resume.last_copied import LastCopied, LogEnd, TargetLogs, known_end, last_copied
@@ -29,6 +29,7 @@ from sparkmirror.domain.incidents import (
 from sparkmirror.kafka.net.metadata import Metadata
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.offsets.offset_runs import Run
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.attempts import Attempt, Stage, attempt_record, deletion_record, missing_topic
 from sparkmirror.storage.positions import Position, read_stored_positions
 

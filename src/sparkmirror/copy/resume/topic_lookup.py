@@ -3,7 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import NamedTuple
 
-from sparkmirror.copy.copy_plan import CopyPartition, TaskPlan
+from sparkmirror.copy.copy_plan import TaskPlan
 from sparkmirror.copy.partition_events import ResumeReason
 from sparkmirror.domain.client_settings import ConsumerSettings, OffsetReset
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
@@ -12,6 +12,7 @@ from sparkmirror.domain.incidents import OnTopicRecreated
 from sparkmirror.kafka.cluster import read_metadata
 from sparkmirror.kafka.data.partition_offsets import EARLIEST, list_offsets, reset_offsets
 from sparkmirror.kafka.net.metadata import Metadata
+from sparkmirror.settings.copy_partition import CopyPartition
 
 
 class Topics(NamedTuple):

@@ -6,7 +6,6 @@ The step that is due follows from a survey of both clusters (`topic_drain_steps`
 import time
 from collections.abc import Callable, Mapping, Sequence
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_offsets import LATEST
@@ -16,6 +15,7 @@ from sparkmirror.migrate.moves.topic_drain_steps import (
     TopicsDrain,
     UnchangedEnds,
 )
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, Translation, existing_offsets
 from sparkmirror.status.last_heartbeat import LastHeartbeat

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError
 from sparkmirror.domain.ids import LogIdentity, TopicPartition
@@ -23,6 +22,7 @@ from sparkmirror.migrate.promote.failback_steps import FailbackRollback, Partiti
 from sparkmirror.migrate.promote.log_comparison import Differences, Parted
 from sparkmirror.migrate.promote.parted_logs import KeptAside, LogSpan, PartedLogs
 from sparkmirror.migrate.promote.promotion import Refused, Wanted
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.settings.topic_selection import remote_topic, why_not
 from sparkmirror.setup.append_time import AppendTimeTopics

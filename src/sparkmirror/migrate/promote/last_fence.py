@@ -11,7 +11,6 @@ from typing import Final
 
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import FencedError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition
@@ -20,6 +19,7 @@ from sparkmirror.kafka.data.partition_reader import SpanReader
 from sparkmirror.kafka.net.transport import network_of
 from sparkmirror.kafka.transactions.control_markers import ControlMarkers, Gap, WrongEndError
 from sparkmirror.kafka.transactions.fencing import Claim, Fencing
+from sparkmirror.settings.copy_partition import CopyPartition
 
 _PAUSE_S: Final = 0.2
 _TRIES: Final = 20

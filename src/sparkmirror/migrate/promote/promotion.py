@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from typing import Self
 
 from sparkmirror.batches.filler import is_filler
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, is_another
@@ -27,6 +26,7 @@ from sparkmirror.migrate.promote.parted_logs import first_missing
 from sparkmirror.migrate.promote.promoted_groups import PromotedGroups
 from sparkmirror.migrate.promote.promotion_steps import Ends, PromotionRollback, TopicsPromotion
 from sparkmirror.policies.java_regex import compile_list
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.settings.topic_selection import remote_topic, should_replicate
 from sparkmirror.status.flow_access import FlowAccess

@@ -10,12 +10,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.quantities import counted
 from sparkmirror.migrate.moves.group_move_steps import GroupMove
 from sparkmirror.migrate.moves.topic_drain_steps import TopicsDrain
 from sparkmirror.migrate.steps import Step, StepState, some_of
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.promotions import Parting, Promotions, Stage
 
 

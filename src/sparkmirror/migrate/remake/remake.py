@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 
 from sparkmirror.batches.record_batch import CONTROL
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import KafkaError, TopicExistsError
 from sparkmirror.domain.ids import TopicPartition, is_another
@@ -28,6 +27,7 @@ from sparkmirror.migrate.promote.parted_logs import LogSpan
 from sparkmirror.migrate.promote.promotion import Refused, Wanted
 from sparkmirror.migrate.remake.groups_back import BothSides, GroupsBack
 from sparkmirror.migrate.remake.remake_steps import GroupPlace, PartitionRemake, TopicRemake
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.settings.source import preserves_offsets
 from sparkmirror.status.flow_access import FlowAccess
 from sparkmirror.status.flow_offsets import FlowOffsets, existing_offsets

@@ -3,12 +3,12 @@ from dataclasses import replace
 
 import pytest
 
-from sparkmirror.copy.copy_plan import CopyPartition
 from sparkmirror.domain.ids import Alias, Flow, GroupId, TopicPartition
 from sparkmirror.migrate.moves.group_move_steps import GroupMove, PartitionMove
 from sparkmirror.migrate.moves.topic_drain_steps import HeartbeatsSeen, PartitionDrain, TopicsDrain
 from sparkmirror.migrate.promote.promotion_steps import Ends, PromotionRollback, TopicsPromotion, rows_of
 from sparkmirror.migrate.steps import Step, StepState
+from sparkmirror.settings.copy_partition import CopyPartition
 from sparkmirror.storage.promotions import Parting, Promotion, Stage
 
 FLOW = Flow(Alias("A"), Alias("B"))

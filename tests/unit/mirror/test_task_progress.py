@@ -12,7 +12,7 @@ from sparkmirror.domain.client_settings import ConnectionSettings
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import ClusterLook
-from sparkmirror.mirror.progress_watch import ProgressWatch, lag_line, stall_line
+from sparkmirror.mirror.task_progress import ProgressWatch, lag_line, stall_line
 from sparkmirror.storage.progress import PartitionProgress, PartitionState, TaskLoad, TaskProgress, parse
 from sparkmirror.storage.progress_reader import ProgressReader
 from sparkmirror.storage.troubles import Troubles

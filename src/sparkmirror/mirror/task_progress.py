@@ -1,4 +1,4 @@
-"""Logs the progress of a flow: each partition that fails, stalls or recovers, and a summary every 30 s."""
+"""Says which copy tasks have failed; logs partitions that fail, stall or recover, and regular summaries."""
 
 import logging
 import time
