@@ -227,6 +227,11 @@ class SourceLook(ConnectorLook):
     begun_s: float | None = None
     is_stopped: bool = False
 
+    @property
+    def is_source_away(self) -> bool:
+        """Whether the source does not answer: what it has by now is not known."""
+        return any(it.alias == self.flow.source and it.is_up is False for it in self.clusters)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupsLook(ConnectorLook):

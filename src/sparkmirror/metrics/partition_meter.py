@@ -223,7 +223,7 @@ class PartitionMeter:
         records, copied, before = report.records, report.bytes, self.before
         if earlier is not _NOTHING:
             records, copied = records + earlier.records, copied + earlier.bytes
-        lag = report.lag
+        lag = known_lag(report)
         since = self.time_lag.known_since if error_since is None else None
         if since is None:
             since = self._behind_since()
@@ -234,7 +234,7 @@ class PartitionMeter:
         numbers += (
             _RUNNING_CODE if report.state is _RUNNING else CODES[report.state],
             report.job_epoch,
-            lag if lag is not None and (lag or report.error is None) else NAN,  # as `known_lag`
+            NAN if lag is None else lag,
             NAN if since is None else since,
             NAN if error_since is None else error_since,
             NAN if self.end is None else self.end_since,
@@ -254,6 +254,8 @@ class PartitionMeter:
         return None
 
     def lag_s(self, now: float) -> float | None:
+        if self.report is not None and self.report.state is PartitionState.STANDBY:
+            return 0.0
         since = self._behind_since()
         return None if since is None else max(0.0, now - since)
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import Latencies, PartitionLook
+from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, Latencies, PartitionLook
 from sparkmirror.storage.progress import PartitionProgress, PartitionState
 
 Numbers = npt.NDArray[np.float64]
@@ -25,14 +25,14 @@ NOT_REPORTED: Final = 0.0
 PROMOTED: Final = -1.0
 _STATES: Final = tuple(PartitionState)
 CODES: Final[Mapping[PartitionState, float]] = {state: at for at, state in enumerate(_STATES, 1)}
+_STANDBY: Final = CODES[PartitionState.STANDBY]
 
 
 class Columns(NamedTuple):
     """Has a column for each field of `PartitionLook`, with a number for each partition; NaN stands for None.
 
-    `state` is in `CODES`, NOT_REPORTED or PROMOTED. `lag` is NaN as well where a partition reports an error
-    and no lag: who reports an error may not know of newer records. `moved_s` and `closed` are those of its
-    motion.
+    `state` is in `CODES`, NOT_REPORTED or PROMOTED. `lag` and `lag_s` are those of the last report, the lag
+    by `known_lag`: what is known of them now is in `lags_of`. `moved_s` and `closed` are those of its motion.
     """
 
     task: Numbers
@@ -122,10 +122,45 @@ def table_of(looks: Sequence[PartitionLook]) -> PartitionTable:
 
 
 def known_lag(report: PartitionProgress | None) -> int | None:
-    """Return no lag instead of 0 for a report with an error: its task may not know of newer records."""
-    if report is None or (report.error is not None and not report.lag):
+    """Return the records to copy by a report: none of those that the opposite flow has copied.
+
+    None instead of 0 where it has an error: its task may not know of newer records.
+    """
+    if report is None:
         return None
-    return report.lag
+    if report.state is PartitionState.STANDBY:
+        return 0
+    return None if report.error is not None and not report.lag else report.lag
+
+
+class Lags(NamedTuple):
+    """The records that a flow is to copy of each partition, and the age of the oldest; NaN where unknown."""
+
+    records: Numbers
+    seconds: Numbers
+
+
+def lags_of(partitions: Columns, report_age_s: Numbers | float, is_away: Flags | bool) -> Lags:
+    """Tell the lag as it is shown everywhere; `is_away`: the source does not answer.
+
+    While no report is read, or the source is away, it is unknown; so it is where a task that knew of no
+    missing record is silent. In an outage it grows by the clock: records that came since then may not be on
+    the target.
+    """
+    stands_by = partitions.state == _STANDBY
+    cut_off = is_cut_off(report_age_s)
+    is_doubtful = (partitions.is_silent > 0) & (partitions.lag == 0) & ~stands_by
+    seconds = np.where(stands_by, 0.0, partitions.lag_s)
+    return Lags(
+        np.where(is_doubtful | cut_off | is_away, NAN, partitions.lag),
+        np.where(cut_off, np.fmax(seconds, report_age_s), seconds),
+    )
+
+
+def is_cut_off(report_age_s: Numbers | float) -> Flags:
+    """Tell whether no report was read for too long, or ever (NaN)."""
+    age_s = np.asarray(report_age_s, np.float64)
+    return np.isnan(age_s) | (age_s > CUT_OFF_AFTER_S)
 
 
 def _numbers(look: PartitionLook) -> tuple[float, ...]:

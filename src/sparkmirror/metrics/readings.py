@@ -5,12 +5,13 @@ Values of a partition are made of the same look at it as the view.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from math import isnan, nan
 from typing import NamedTuple, Self
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
 from sparkmirror.domain.troubles import Trouble
-from sparkmirror.metrics.looks import PartitionLook
-from sparkmirror.metrics.partition_table import known_lag
+from sparkmirror.metrics.looks import PartitionLook, SourceLook
+from sparkmirror.metrics.partition_table import lags_of, table_of
 from sparkmirror.metrics.windows import NO_VALUES, Summary, summary_of_latencies
 from sparkmirror.storage.verified import Verified
 
@@ -18,8 +19,8 @@ from sparkmirror.storage.verified import Verified
 class PartitionReading(NamedTuple):
     """A look at one partition, or at a topic's partitions together, as numbers. Latencies are in ms.
 
-    `lag` is in records, `lag_s` the age of the oldest record that is not on the target; None before the
-    source's end offset is known. `incidents` are counted by `IncidentKind`.
+    `lag` is in records, `lag_s` the age of the oldest record that is not on the target; None where they are
+    unknown. `incidents` are counted by `IncidentKind`.
     """
 
     task: int
@@ -38,20 +39,14 @@ class PartitionReading(NamedTuple):
     incidents: Mapping[str, int]
 
     @classmethod
-    def of(cls, look: PartitionLook, task: int, cut_off_s: float | None) -> Self | None:
-        """Return a partition's values, or None before its first report.
-
-        No report can be read since `cut_off_s`. Records that came since then may not be on the target.
-        """
+    def of(cls, look: PartitionLook, lag: float, lag_s: float) -> Self | None:
+        """Return a partition's values, or None before its first report. A lag is NaN where it is unknown."""
         report, latencies = look.report, look.latencies
         if report is None:
             return None
         latency = NO_VALUES if latencies is None else summary_of_latencies(latencies.recent)
-        lag = known_lag(report) if cut_off_s is None else None
-        if look.is_silent and not lag:  # as in `SourceRows`: its task may not know of newer records
-            lag = None
         return cls(
-            task=task,
+            task=look.task or 0,
             source=look.source,
             target_topic=report.target_topic,
             records=look.records,
@@ -59,8 +54,8 @@ class PartitionReading(NamedTuple):
             record_rate=look.record_rate,
             byte_rate=look.byte_rate or 0.0,
             latency=latency._replace(last=look.last_latency_ms),
-            lag=lag,
-            lag_s=look.lag_s if cut_off_s is None else max(look.lag_s or 0.0, cut_off_s),
+            lag=None if isnan(lag) else int(lag),
+            lag_s=None if isnan(lag_s) else lag_s,
             lost=look.lost,
             looped=look.looped,
             filtered=look.filtered,
@@ -75,6 +70,18 @@ class PartitionReading(NamedTuple):
     @property
     def partition_label(self) -> str:
         return str(self.source.partition) if self.is_one else "all"
+
+
+def partition_readings(look: SourceLook) -> list[PartitionReading]:
+    """Return the values of each partition that was reported. Promoted topics have no lag."""
+    table = table_of(look.partitions or ())
+    age_s = nan if look.report_age_s is None else look.report_age_s
+    lags = lags_of(table.columns, age_s, look.is_source_away)
+    found = (
+        PartitionReading.of(it, *((nan, nan) if it.source.topic in look.promoted else known))
+        for it, *known in zip(table, lags.records.tolist(), lags.seconds.tolist(), strict=True)
+    )
+    return [it for it in found if it is not None]
 
 
 class Traffic(NamedTuple):

@@ -13,12 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from sparkmirror.domain.assignment import Assignment
-from sparkmirror.domain.ids import ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.metrics.flow_history import FlowHistory, Totals
 from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, SourceLook
 from sparkmirror.metrics.partition_meter import PartitionMeter, is_restarted
-from sparkmirror.metrics.partition_table import CODES, Columns, PartitionTable
-from sparkmirror.metrics.readings import PartitionReading, SourceReading
+from sparkmirror.metrics.partition_table import CODES, Columns, PartitionTable, table_of
+from sparkmirror.metrics.readings import SourceReading, partition_readings
 from sparkmirror.metrics.source_rows import SourceRows
 from sparkmirror.metrics.stalls import Stall
 from sparkmirror.metrics.task_meter import TaskMeter, Throttled
@@ -110,32 +110,28 @@ class SourceMeter:
                     self._stalled.add(report.source)
                     self._stalls += 1
 
-    def reading(
-        self, of: tuple[Flow, ConnectorName], assigned: Assignment | None, failed: Collection[int], now: float
-    ) -> SourceReading:
-        """The metrics of assigned partitions. `failed` are the FAILED tasks; `now` is of `take`'s clock."""
-        tasks = () if assigned is None else assigned
+    def reading(self, of: SourceLook) -> SourceReading:
+        """The metrics of the partitions of `of`, which `look` has returned, and what was counted of all."""
+        columns, is_known = table_of(of.partitions or ()).columns, (of.report_age_s or 0.0) <= CUT_OFF_AFTER_S
+        partitions = partition_readings(of)
         with self._lock:
-            cut_off_s = self._cut_off_s(now)
-            table = self._looked_at(tasks, now)
-            read = [
-                PartitionReading.of(look, task, cut_off_s)
-                for look, task in zip(table, table.columns.task.astype(np.intp).tolist(), strict=True)
-            ]
             every = [partition.counts for partition in self._partitions.values()]
             return SourceReading(
-                *of,
-                tasks={task: "failed" if task in failed else "running" for task in range(len(tasks))},
-                partitions=[it for it in read if it is not None],
-                states=_states(table.columns, is_known=cut_off_s is None),
+                of.flow,
+                of.connector,
+                tasks=of.tasks,
+                troubles=of.troubles,
+                partitions=partitions,
+                states=_states(columns, is_known=is_known),
                 retries=self._retries,
                 failures=self._failures,
                 stalls=self._stalls,
-                stalled=int(table.columns.is_stalled.sum()),
+                stalled=int(columns.is_stalled.sum()),
                 lost=sum(counts.lost for counts in every),
                 looped=sum(counts.looped for counts in every),
                 filtered=sum(counts.filtered for counts in every),
-                of_tasks=self._tasks.readings(len(tasks), now) if cut_off_s is None else {},
+                up={it.alias: it.is_up for it in of.clusters if it.is_up is not None},
+                of_tasks=self._tasks.readings(len(of.tasks), of.now) if is_known else {},
                 incidents=_added_up(counts.incidents for counts in every if counts.incidents),
             )
 
@@ -164,11 +160,6 @@ class SourceMeter:
         # A driver that can't read reports says so itself.
         tasks = self._tasks.states(now if self._taken_at is None else self._taken_at)
         return self._rows.table(self._partitions, self._stalled, tasks, newest, now)
-
-    def _cut_off_s(self, now: float) -> float | None:
-        """Return since when no reports were read, if that is too long."""
-        taken_at = self._taken_at
-        return None if taken_at is None or now - taken_at <= CUT_OFF_AFTER_S else now - taken_at
 
 
 def _states(of: Columns, *, is_known: bool) -> Mapping[str, int]:

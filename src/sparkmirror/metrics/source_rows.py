@@ -55,10 +55,8 @@ class SourceRows:
         states = [tasks.get(task, TaskState()) for task in range(len(self.assigned))]
         numbers = [(*state.throttled, state.is_silent) for state in states]
         of_task = np.array(numbers, np.float64).reshape(-1, 3)[self._task.astype(np.intp)]
-        is_silent = np.maximum(columns.is_silent, of_task[:, 2])
         columns = columns._replace(
-            is_silent=is_silent,
-            lag=np.where((is_silent > 0) & (columns.lag == 0), NAN, columns.lag),
+            is_silent=np.maximum(columns.is_silent, of_task[:, 2]),
             source_throttled=of_task[:, 0],
             target_throttled=of_task[:, 1],
         )

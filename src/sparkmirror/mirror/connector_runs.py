@@ -217,18 +217,23 @@ class SourceRun:
         self._events.note(EventKind.CONFIGURED, f"{led}{written or 'all settings have their defaults'}")
 
     def reading(self) -> SourceReading:
-        source, now = self._source, time.monotonic()
-        reading = self._progress.meter.reading(self._of, source.assignment, self.failures(), now)
-        up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
-        return replace(
-            reading,
-            gone=source.topics_gone,
-            up=up,
-            verified=self._history.verified(),
-            troubles=self.troubles(),
-        )
+        reading = self._progress.meter.reading(self._measured(time.monotonic()))
+        return replace(reading, gone=self._source.topics_gone, verified=self._history.verified())
 
     def look(self) -> SourceLook:
+        now = time.monotonic()
+        self._progress.rhythm.note(now)
+        return replace(
+            self._measured(now),
+            events=self._history.look(),
+            slots=self._source.slots,
+            verify=self.verifying.look(),
+            migrations=self._migrations.look(),
+            waits_for=None if self._session.done() else "Spark, which starts",
+        )
+
+    def _measured(self, now: float) -> SourceLook:
+        """The part of a look that metrics and pages share."""
         source, failures = self._source, self.failures()
         assignment = source.assignment
         tasks = range(len(assignment or ()))
@@ -238,15 +243,8 @@ class SourceRun:
             troubles=self.troubles(),
             clusters=[watch.look() for watch in self._clusters],
             tasks={task: "failed" if task in failures else "running" for task in tasks},
-            events=self._history.look(),
-            slots=source.slots,
-            verify=self.verifying.look(),
             promoted=source.promotions,
-            migrations=self._migrations.look(),
-            waits_for=None if self._session.done() else "Spark, which starts",
         )
-        now = time.monotonic()
-        self._progress.rhythm.note(now)
         return self._progress.meter.look(of, assignment, now)
 
 

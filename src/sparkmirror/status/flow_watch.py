@@ -12,7 +12,7 @@ from sparkmirror.domain.ids import Alias, ConnectorName
 from sparkmirror.domain.troubles import Trouble
 from sparkmirror.metrics.looks import THROTTLED_FROM, ClusterLook, ConnectorLook, HeartbeatLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
-from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading, SourceReading
+from sparkmirror.metrics.readings import ConnectorReading, HeartbeatReading
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.metrics.stalls import STALLED_AFTER_S, StalledPartitions
 from sparkmirror.periodic.flow_log import flow_log
@@ -132,7 +132,12 @@ class FlowWatch:
     # what is shown
 
     def looks(self) -> list[ConnectorLook]:
-        source = replace(self._source_look(), unread=self._unread)
+        source = replace(
+            self._source_look(),
+            unread=self._unread,
+            events=self._history.look(),
+            migrations=self._migrations.look(),
+        )
         of_groups = [] if self._groups is None else [self._groups.look()]
         looks = [source, *of_groups, self._heartbeat_look()]
         return [
@@ -153,16 +158,11 @@ class FlowWatch:
         return self._thread.failing or (None if self.error is None else str(self.error))
 
     def readings(self) -> list[ConnectorReading]:
-        now, last = time.monotonic(), self._last
-        of = self._flow.flow, self._source.name
-        reading = self._meter.reading(of, None if last is None else last.assigned, (), now)
-        up = {watch.cluster: is_up for watch in self._clusters if (is_up := watch.is_up) is not None}
-        return [
-            self._with_ages(replace(reading, up=up, verified=self._history.verified()), now),
-            self._heartbeat_reading(),
-        ]
+        reading = self._meter.reading(self._source_look())
+        return [replace(reading, verified=self._history.verified()), self._heartbeat_reading()]
 
     def _source_look(self) -> SourceLook:
+        """The part of a look that metrics and pages share."""
         last = self._last
         # What is looked at once is told as of then: a look may take longer than reports count as new.
         now = time.monotonic() if self._away is None or last is None else last.at
@@ -172,8 +172,6 @@ class FlowWatch:
             "source",
             None if last is None else last.flow.trouble,
             clusters=self._cluster_looks(),
-            events=self._history.look(),
-            migrations=self._migrations.look(),
             is_observed=True,
             is_running=None,
             waits_for="a first look at both clusters",
@@ -201,19 +199,6 @@ class FlowWatch:
         if away is None:
             return [watch.look() for watch in self._clusters]
         return [ClusterLook(it, it not in away, error=away.get(it)) for it in self._flow.flow]
-
-    def _with_ages(self, reading: SourceReading, now: float) -> SourceReading:
-        last = self._last
-        if last is None:
-            return reading
-        oldest_s, passed_s = last.flow.oldest_s, now - last.at
-        return replace(
-            reading,
-            partitions=[
-                it if (age_s := oldest_s.get(it.source)) is None else it._replace(lag_s=age_s + passed_s)
-                for it in reading.partitions
-            ],
-        )
 
     def _heartbeat_age_s(self) -> float | None:
         last = self._last

@@ -6,15 +6,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from sparkmirror.domain.ids import TopicPartition
-from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, THROTTLED_FROM, PartitionLook, Standstill
+from sparkmirror.metrics.looks import THROTTLED_FROM, PartitionLook, Standstill
 from sparkmirror.metrics.partition_table import (
     CODES,
-    NAN,
     PROMOTED,
     Columns,
     Flags,
     Indices,
+    Lags,
     Numbers,
+    is_cut_off,
+    lags_of,
     table_of,
 )
 from sparkmirror.storage.progress import PartitionState
@@ -45,14 +47,15 @@ class Situation(NamedTuple):
 
     @property
     def is_cut_off(self) -> Flags:
-        age_s = np.asarray(self.report_age_s, np.float64)
-        return np.isnan(age_s) | (age_s > CUT_OFF_AFTER_S)
+        return is_cut_off(self.report_age_s)
+
+    @property
+    def lags(self) -> Lags:
+        return lags_of(self.partitions, self.report_age_s, self.is_away)
 
     @property
     def lag(self) -> Numbers:
-        """The records that this flow is to copy: none of what the opposite flow has copied."""
-        found = np.where(self.reports(PartitionState.STANDBY), 0.0, self.partitions.lag)
-        return np.where(self.is_cut_off | self.is_away, NAN, found)
+        return self.lags.records
 
     def reports(self, state: PartitionState) -> Flags:
         return np.equal(self.partitions.state, CODES[state])

@@ -68,7 +68,7 @@ class Partitions:
             self._ages,
             self._of_looks(_begins, looks, without_reports),
             self._of_looks(lambda look: look.is_stopped, looks, without_reports),
-            self._of_looks(_is_away, looks, without_reports),
+            self._of_looks(lambda look: look.is_source_away, looks, without_reports),
             self._of_looks(_is_dead, looks, without_reports),
         )
         self._cut_off = situation.is_cut_off
@@ -198,12 +198,10 @@ def _joined(tables: Sequence[PartitionTable]) -> Columns:
 
 
 def _told(situation: Situation, severity: Indices) -> Told:
-    of, lag = situation.partitions, situation.lag
+    of, (lag, lag_s) = situation.partitions, situation.lags
     is_told = (of.moved_s > 0) & (of.closed > 0) & ~np.isnan(lag)
     left_s = np.divide(lag * of.moved_s, of.closed, out=np.full_like(lag, np.inf), where=is_told)
     is_unknown = severity == _UNKNOWN
-    # In an outage it grows by the clock: records that came since then may not be on the target.
-    lag_s = np.where(situation.is_cut_off, np.fmax(of.lag_s, situation.report_age_s), of.lag_s)
     return Told(
         severity,
         lag,
@@ -217,10 +215,6 @@ def _told(situation: Situation, severity: Indices) -> Told:
 
 def _begins(look: SourceLook) -> bool:
     return look.begun_s is not None and look.begun_s < STARTING_S
-
-
-def _is_away(look: SourceLook) -> bool:
-    return any(it.alias == look.flow.source and it.is_up is False for it in look.clusters)
 
 
 def _is_dead(look: SourceLook) -> bool:

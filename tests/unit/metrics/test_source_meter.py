@@ -23,7 +23,8 @@ OF = (Flow(Alias("source"), Alias("target")), ConnectorName("MirrorSourceConnect
 
 
 def read(meter: SourceMeter, now: float = 0.0, assigned: Assignment | None = DEALT) -> SourceReading:
-    return meter.reading(OF, assigned, (), now)
+    tasks = dict.fromkeys(range(len(assigned or ())), "running")
+    return meter.reading(meter.look(SourceLook(*OF, "source", tasks=tasks), assigned, now))
 
 
 def metered(*looks: tuple[float, PartitionProgress]) -> SourceMeter:
