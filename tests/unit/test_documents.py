@@ -15,19 +15,25 @@ ROOT: Final = Path(__file__).parents[2]
 DOCUMENTS: Final = sorted(
     [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/*.md"), *ROOT.glob("bench/*.md")]
 )
-GENERATED: Final = {"configuration.md", "reference.md", "rights.md", "runbooks.md"}
+GENERATED: Final = {
+    "configuration.md": "tests.support.configuration_page",
+    "reference.md": "tests.support.reference_page",
+    "rights.md": "tests.support.rights_page",
+    "runbooks.md": "monitoring.files",
+}
+"""Pages of docs/ with the modules that write them, which may be long."""
 PAGES: Final = sorted(
     page for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")] if page.name not in GENERATED
 )
 CHAPTERS: Final = sorted((ROOT / "docs" / "design").glob("*.md"))
 WORDS_MAX: Final = {
-    "README.md": 850,
+    "README.md": 810,
     "docs/DESIGN.md": 1850,
     "docs/benchmarks.md": 500,
     "docs/guarantees.md": 1200,
-    "docs/parity.md": 2050,
-    "docs/security.md": 1250,
-    "docs/troubleshooting.md": 2100,
+    "docs/parity.md": 2000,
+    "docs/security.md": 1200,
+    "docs/troubleshooting.md": 2000,
     ".": 950,
     "docs": 1050,
     "docs/decisions": 350,
@@ -87,6 +93,12 @@ def test_pages_are_short(page: Path) -> None:
     path = page.relative_to(ROOT)
     words_max = WORDS_MAX.get(str(path)) or WORDS_MAX[str(path.parent)]
     assert len(_WORD.findall(page.read_text(encoding="utf-8"))) <= words_max
+
+
+@pytest.mark.parametrize("page", GENERATED)
+def test_pages_that_may_be_long_are_written_by_a_module(page: str) -> None:
+    module = ROOT.joinpath(*GENERATED[page].split(".")).with_suffix(".py")
+    assert page in module.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("page", [DESIGN, *CHAPTERS], ids=lambda page: page.name)
