@@ -18,6 +18,7 @@ from kafka.protocol.producer import (
 from sparkmirror.batches.record_batch import BatchHeader
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.wire.error_codes import (
+    CLUSTER_AUTHORIZATION_FAILED,
     CONCURRENT_TRANSACTIONS,
     INVALID_PRODUCER_EPOCH,
     INVALID_PRODUCER_ID_MAPPING,
@@ -84,6 +85,12 @@ class TransactionCoordinators:
         self._transactions: dict[str, Transaction] = {}
         self.is_denied = False
         """Whether clients have no right to transactional ids."""
+        self.is_idempotence_denied = False
+        """Whether clients have no right to producer ids without a transactional one."""
+
+    def expire(self) -> None:
+        """Forget all ids, as after `transactional.id.expiration.ms`."""
+        self._transactions.clear()
 
     def init(self, name: str, timeout_s: float, known: tuple[int, int]) -> tuple[int, int, int]:
         """Error, producer id and epoch."""
@@ -237,6 +244,10 @@ class TransactionCoordinators:
 def init_producer_id(exchange: "Exchange") -> Any:
     request = exchange.request
     if request.transactional_id is None:
+        if exchange.cluster.transactions.is_idempotence_denied:
+            return InitProducerIdResponse(
+                error_code=CLUSTER_AUTHORIZATION_FAILED, producer_id=-1, producer_epoch=-1
+            )
         producer_id = exchange.cluster.new_producer_id()
         return InitProducerIdResponse(error_code=NONE, producer_id=producer_id, producer_epoch=0)
     error, producer_id, epoch = NONE, -1, -1

@@ -115,7 +115,7 @@ def _section(promise: Promise, shown: Evidence) -> Iterator[str]:
     yield _paragraph(f"Mechanism: {shown.mechanism}")
     if shown.limits:
         yield _paragraph(f"Limits: {shown.limits}")
-    yield "".join(f"- {_links(test)}\n" for test in shown.tests) or "No test.\n"
+    yield "".join(f"- {_links(test)}\n" for test in shown.tests)
 
 
 def _paragraph(text: str) -> str:

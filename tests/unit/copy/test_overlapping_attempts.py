@@ -2,11 +2,14 @@
 
 from typing import Final
 
+import pytest
+
 from tests.memory.compaction import compact
 from tests.memory.network import Fate, MemoryNetwork
 from tests.unit.copy.one_partition import QUIET_S, OnePartition
 
 PRODUCE: Final = 0
+EXPIRED_WAIT_S: Final = 30.0
 
 
 class LateProduce:
@@ -74,3 +77,25 @@ def test_a_frozen_attempt_that_wakes_does_not_store_its_old_position(partition: 
     partition.start()
     partition.run_for(QUIET_S)
     assert partition.copied == [*range(60), *range(70, 110)]
+
+
+def test_an_attempt_whose_transactional_id_expired_is_awaited_and_repeats_nothing(
+    partition: OnePartition, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A marker of the successor, which has another producer id, does not refuse what is on the way."""
+    first = partition.start()
+    partition.write_batches(0, 50)
+    partition.run_until_stored(49)
+    partition.stage.network.faults = late = LateProduce(partition.stage.network)
+    partition.write_batches(50, 60)
+    partition.run_until(lambda: late.is_held)
+    first.kill()
+    partition.stage.target.transactions.expire()
+    partition.start()
+    partition.run_for(EXPIRED_WAIT_S / 2)
+    assert partition.target.end < 60
+    assert partition.stage.network.deliver() == 1
+    partition.write_batches(60, 80)
+    partition.run_for(EXPIRED_WAIT_S + QUIET_S)
+    assert "another producer id in their previous attempt" in caplog.text
+    assert partition.copied == list(range(80))

@@ -33,6 +33,7 @@ def test_every_promise_has_its_evidence_and_every_evidence_its_promise() -> None
     situations = [promise.situation for promise in promises()]
     assert situations
     assert situations == list(evidence())
+    assert [situation for situation, entry in evidence().items() if not entry.tests] == []
 
 
 def test_tests_that_are_named_exist_once_in_the_data_of_a_promise() -> None:

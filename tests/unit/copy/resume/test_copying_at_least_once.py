@@ -44,6 +44,23 @@ def test_a_crash_repeats_what_is_behind_the_stored_position(
     assert [RIGHT in each for each in warnings] == [True]
 
 
+def test_without_idempotent_writes_a_crash_repeats_records_and_loses_none(partition: OnePartition) -> None:
+    partition.stage.target.transactions.is_idempotence_denied = True
+    first = partition.start()
+    partition.write_batches(0, 50)
+    partition.run_until_stored(49)
+    partition.write_batches(50, 70)
+    partition.run_until_written(70)
+    assert IncidentKind.NOT_IDEMPOTENT in copy_of(first).incidents
+    first.kill()
+    partition.require_stored(49)
+    second = partition.start()
+    partition.write_batches(70, 80)
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(70), *range(50, 80)]
+    assert IncidentKind.NOT_IDEMPOTENT in copy_of(second).incidents
+
+
 def test_an_orderly_restart_repeats_nothing(partition: OnePartition) -> None:
     first = partition.start()
     partition.write_batches(0, 50)
