@@ -59,6 +59,6 @@ def parse_checkpoint(text: str, topic: str) -> dict[int, int]:
 
 
 def _last_segment(data: Path, topic: str, partition: int) -> int:
-    """Its first offset: the segment's name."""
+    """Return the first offset of the last segment, which is its name."""
     (folder,) = data.rglob(f"{topic}-{partition}")
     return max(int(file.stem) for file in folder.glob("*.log"))

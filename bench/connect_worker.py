@@ -72,7 +72,7 @@ class Worker:
         return False
 
     def running(self, names: Collection[str]) -> int | None:
-        """How many tasks they have; None unless they and their tasks are all RUNNING."""
+        """Count their tasks; None unless connectors and tasks are all RUNNING."""
         _, content = self.ask("GET", "/connectors?expand=status")
         statuses = [of["status"] for name, of in content.items() if name in names]
         parts = [part for status in statuses for part in (status["connector"], *status["tasks"])]
@@ -85,7 +85,7 @@ class Worker:
         return self.process.tree.cpu_s()
 
     def holdings(self) -> Holdings:
-        """Of the process that serves the API, which is the command itself."""
+        """Return the holdings of the process that serves the API, which is the command itself."""
         self.process.observe()
         pid = self.process.tree.first_child()
         status = (_PROC / str(pid) / "status").read_text().splitlines()
@@ -100,7 +100,7 @@ class Worker:
 
 
 def _opened(pid: int) -> Iterator[str]:
-    """What the descriptors of a process stand for."""
+    """Yield what each descriptor of a process is open on."""
     for descriptor in (_PROC / str(pid) / "fd").iterdir():
         with suppress(FileNotFoundError):  # closed meanwhile
             yield str(descriptor.readlink())

@@ -31,7 +31,7 @@ _MARKED_EVERY = 10
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """What was written: `topic` for the fast sides, `mm2_topic` for MM2, and the shape of their batches."""
+    """Topics that were written: `topic` for the fast sides, `mm2_topic` for MM2; their batches' shape."""
 
     workload: str
     topic: str
@@ -109,7 +109,7 @@ def _write_in_transactions(source: Broker, topic: str, workload: Workload, batch
 
 
 def _as_it_is(source: Broker, topic: str, workload: Workload) -> Dataset:
-    """Of a topic that all sides copy, and whose end offsets count more than its records."""
+    """Describe a topic that all sides copy, and whose end offsets count more than its records."""
     content = content_of(Log(source.bootstrap, topic))
     return Dataset(
         workload=workload.name,

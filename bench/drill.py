@@ -38,7 +38,7 @@ _WATCHED_S = 3.0
 _SETTLED_S = 3.0
 DRILL_S = 120.0
 _LAST_KILL_S = 65.0
-"""Who needs longer to get up again is killed less often."""
+"""A side that needs longer to start again is killed less often."""
 
 
 def measure(bed: Bed, side: Side, victim: Victim, kills: int) -> DrillRun:
@@ -145,7 +145,7 @@ class _Load:
             self._producer.poll(0)
 
     def stop(self) -> int:
-        """How many were written."""
+        """Return the number of records that were written."""
         self._enough.set()
         self._thread.join()
         if left := self._producer.flush(30):
@@ -196,7 +196,7 @@ class _Watch:
 
 
 def _counted(bootstrap: str, topic: str, deadline: float) -> Counter[int]:
-    """How often each number is there."""
+    """Count how often each number is there."""
     wire = Wire.connect(bootstrap)
     left = {partition: end for partition, end in enumerate(wire.end_offsets(topic, PARTITIONS)) if end}
     wire.close()

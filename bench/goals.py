@@ -55,7 +55,7 @@ STALL_S_MAX = {Victim.WORKER: 2.0, Victim.EVERYTHING: 15.0}
 
 
 class Bare(NamedTuple):
-    """What reads and writes, and does nothing else, reaches in sparkmirror's place in the same runs."""
+    """The rates of a bare reader and writer in sparkmirror's place, in the same runs."""
 
     name: str
     reached: float
@@ -109,7 +109,7 @@ def goals(results: Results) -> list[Goal]:
 
 
 _OPENED = (*(workload for workload in SLOW_ROAD if workload.name != "zstd"), TRANSACTIONAL)
-"""What zstd costs is shown without a goal: the codec's library does that work, on both sides."""
+"""zstd has no goal: the codec's library does that work, on both sides."""
 
 
 def _throughput_goals(results: Results, workload: Workload) -> Iterator[Goal]:
@@ -146,14 +146,14 @@ def _tls_goals(results: Results) -> Iterator[Goal]:
 def ratio(
     results: Results, workload: Workload, side: Side, other: Side, value: Callable[[ThroughputRun], float]
 ) -> float | None:
-    """Of the medians."""
+    """Divide the medians."""
     ours = results.spread(workload.name, side, value)
     theirs = results.spread(workload.name, other, value)
     return ours.median / theirs.median if ours and theirs and theirs.median else None
 
 
 def _pair_goals(results: Results) -> Iterator[Goal]:
-    """Where both have one request under way: with more of them the default is faster, whatever it costs."""
+    """Pairs with one request under way each: with more of them the default is faster, whatever it costs."""
     for name in dict.fromkeys(run.workload for run in results.pairs):
         pairs = results.pairs_of(name, Pairing.ONE_REQUEST)
         ratio = Spread.of([run.throughput_ratio for run in pairs])
@@ -174,7 +174,7 @@ def _latency_goals(results: Results) -> Iterator[Goal]:
 def latency_ratio(
     results: Results, side: Side, other: Side, value: Callable[[Percentiles], float]
 ) -> float | None:
-    """Of the medians."""
+    """Divide the medians."""
     ours, theirs = results.latency_spread(side, value), results.latency_spread(other, value)
     return ours.median / theirs.median if ours and theirs and theirs.median else None
 
@@ -206,7 +206,7 @@ def _hot_goals(results: Results) -> Iterator[Goal]:
 
 
 def hot_share(results: Results, run: HotRun) -> float | None:
-    """Of the throughput that the same partition has alone."""
+    """The share of the throughput that the same partition has alone."""
     alone = results.hot_alone(run.side)
     whole = alone.rate if alone else None
     return run.rate.median / whole.median if run.rate and whole else None
@@ -223,11 +223,11 @@ def _translation_goals(results: Results) -> Iterator[Goal]:
 
 
 _TOLD_BY_RUNS = (Moment.QUIET, Moment.FLOWING, Moment.NAMED, Moment.RESTARTED)
-"""What a group that reads along reads again is as old as its checkpoint, on every side."""
+"""A group that reads along reads again from its checkpoint, on every side."""
 
 
 def _worst_again(results: Results) -> float | None:
-    """Of the means, over all moments and kinds of topics."""
+    """Return the highest of the means, over all moments and kinds of topics."""
     theirs = {(run.moment, run.kind): run.mean for run in results.translations if run.side is Side.MM2}
     pairs = [
         (run.mean, theirs[run.moment, run.kind])
@@ -272,7 +272,7 @@ def _rest_goals(results: Results) -> Iterator[Goal]:
 
 
 def _topics_goals(results: Results) -> Iterator[Goal]:
-    """For each topic: Java may have had fewer."""
+    """Goals per topic, since Java may have had fewer topics."""
     ours, mm2 = results.of_topics(Side.OURS), results.of_topics(Side.MM2)
 
     def ratio(value: Callable[[TopicsRun], float | None]) -> float | None:

@@ -52,7 +52,7 @@ class Commits:
             time.sleep(0.1)
 
     def _refused(self, groups: Mapping[str, Offsets]) -> dict[str, Offsets]:
-        """Those whose coordinator is still loading."""
+        """Return the groups whose coordinator is still loading."""
         refused: dict[str, Offsets] = {}
         asked: list[str] = []
         for at, (group, offsets) in enumerate(groups.items()):
@@ -73,7 +73,7 @@ class Commits:
 
 
 class At(NamedTuple):
-    """What a checkpoint says: an offset that was committed on the source, and its place on the target."""
+    """A checkpoint's content: an offset that was committed on the source, and its place on the target."""
 
     upstream: int
     downstream: int
@@ -88,7 +88,7 @@ def checkpoints_topic(source_alias: str) -> str:
 
 
 def last_checkpoints(bootstrap: str, source_alias: str, until_s: float) -> Mapping[Place, At]:
-    """Of those that were made until then, by the clock."""
+    """Return the last checkpoint of each place that was made until then, by the clock."""
     last: dict[Place, At] = {}
     for message in read(bootstrap, checkpoints_topic(source_alias), 0):
         if message.timestamp()[1] <= until_s * 1000:

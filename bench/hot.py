@@ -30,7 +30,7 @@ _POLL_S = 0.02
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """What was on the target, when, and the side's CPU seconds until then."""
+    """The records on the target at one moment, and the side's CPU seconds until then."""
 
     at_s: float
     records: int

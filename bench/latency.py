@@ -45,7 +45,7 @@ def measure(bed: Bed, side: Side, run: int, timing: Timing) -> LatencyRun:
 
 
 def through(bed: Bed, side: Side, job: Job, timing: Timing) -> Percentiles:
-    """Of `TOPIC`, through the mirror that the job starts."""
+    """Measure latencies of `TOPIC`, through the mirror that the job starts."""
     mirroring = bed.mirroring(job.alias, TOPIC)
     with source_topic(bed):
         bed.target.topics.create(mirroring.target_topic(TOPIC), PARTITIONS)
@@ -66,7 +66,7 @@ def floor(bed: Bed, run: int, timing: Timing) -> LatencyRun:
 
 @contextmanager
 def source_topic(bed: Bed) -> Iterator[str]:
-    """Its name; after the block everything is deleted."""
+    """Create a topic, and yield its name; after the block everything is deleted."""
     bed.source.topics.create(TOPIC, PARTITIONS)
     try:
         yield TOPIC

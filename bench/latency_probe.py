@@ -42,7 +42,7 @@ def send(bootstrap: str, topic: str, partitions: int, rate: int, record_bytes: i
 
 
 def receive(bootstrap: str, topic: str, partitions: int, warm_up_s: float, seconds: float) -> Percentiles:
-    """Of the records sent in the window."""
+    """Return the latencies of the records sent in the window."""
     arrivals = _arrivals(bootstrap, topic, partitions)
     return Percentiles.of(latencies_ms(arrivals, partitions, warm_up_s, seconds))
 
@@ -65,7 +65,7 @@ def _arrivals(bootstrap: str, topic: str, partitions: int) -> Iterator[Arrival]:
 def latencies_ms(
     arrivals: Iterator[Arrival], partitions: int, warm_up_s: float, seconds: float
 ) -> Iterator[float]:
-    """Of the records sent within the window, which begins `warm_up_s` after the first arrival.
+    """Yield latencies of records sent within the window, which begins `warm_up_s` after the first arrival.
 
     Ends when every partition has passed the window's end, so that a slow partition's tail is not cut off.
     """

@@ -1,6 +1,6 @@
 """`python -m bench.launcher COMMAND …`: run it, adopt every orphan below it, end when the last process has.
 
-As subreaper (PR_SET_CHILD_SUBREAPER) it becomes the parent of all orphans, so that no CPU second and no
+It is the subreaper (PR_SET_CHILD_SUBREAPER), the parent of all orphans, so that no CPU second and no
 leftover process escapes the measurement. SIGTERM is handed to the command. When the benchmark itself dies,
 the kernel sends SIGTERM too, and then everything is killed: no process is left to wait for an orderly end.
 """

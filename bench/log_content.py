@@ -27,7 +27,7 @@ class LogContent:
 
 
 def content_of(log: Log) -> LogContent:
-    """Of all partitions up to their present ends."""
+    """Return the content of all partitions up to their present ends."""
     wire = Wire.connect(log.bootstrap)
     records = batches = size = 0
     ends = wire.end_offsets(log.topic, PARTITIONS)

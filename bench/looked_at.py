@@ -34,7 +34,7 @@ _PAGES_OPEN: Final = 20
 _TIMING: Final = Timing(warm_up_s=5.0, seconds=20.0)
 _SETTLE_S: Final = 0.5
 _SHOWN: Final = tuple(page for page in PAGES if page not in {"topic", "group"})
-"""Those that need no more than a flow."""
+"""Pages that need no more than a flow."""
 COPIED: Final = {workload.name: workload for workload in PAIRED}
 
 
@@ -46,7 +46,7 @@ class _Pages(NamedTuple):
 _KINDS: Final = _Pages("closed", are_open=False), _Pages("open", are_open=True)
 
 Measure = Callable[[str, Sequence[str]], Figures]
-"""Of a mirror under a new alias, started with options."""
+"""Figures of a mirror under a new alias, started with options."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -118,7 +118,7 @@ class _Interval:
         self._began, self._before_s = time.monotonic(), mirror.tree.cpu_s()
 
     def cpu_s(self) -> float:
-        """Of one interval, the mean of those that have begun; waits until the last one ends."""
+        """Return the mean of the intervals that have begun; waits until the last one ends."""
         intervals = math.ceil((time.monotonic() - self._began) / INTERVAL_S)
         time.sleep(max(0.0, self._began + intervals * INTERVAL_S - time.monotonic()))
         self._mirror.observe()

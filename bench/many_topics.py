@@ -141,7 +141,7 @@ def _observe(
 
 
 def _await_copies(watch: _Watch, mirroring: Mirroring, names: Sequence[str]) -> int:
-    """How many of them the target has with their configs, at the end or after the timeout."""
+    """Count those that the target has with their configs, at the end or after the timeout."""
     wanted = {mirroring.target_topic(name): config for name, config in _configs(names).items()}
     missing = deque(wanted)
     while not watch.bed.target.topics.all_take_records(missing) and watch.mirror.age_s < TIMEOUT_S:

@@ -25,7 +25,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What happened between two samples."""
+    """Differences of two samples."""
 
     records: int
     seconds: float
@@ -110,7 +110,7 @@ def percentile(ordered: Sequence[float], percent: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """Of latencies in milliseconds."""
+    """Percentiles of latencies, in milliseconds."""
 
     records: int
     p50_ms: float

@@ -1,4 +1,4 @@
-"""How long micro-batches take, of data frames beside Spark's own connector: 100 records of 1 KB a second."""
+"""Measures micro-batches of data frames beside Spark's own connector: 100 records of 1 KB a second."""
 
 import threading
 import time
@@ -41,7 +41,7 @@ def measure(spark: SparkSession, servers: str, kinds: Sequence[str]) -> None:
 
 
 def durations(spark: SparkSession, servers: str, kind: str, sink: str, name: str, count: int) -> list[int]:
-    """What `triggerExecution` of each of so many micro-batches says, in ms."""
+    """Return `triggerExecution` of each of so many micro-batches, in ms."""
     source, target = f"in.{name}", f"out.{name}"
     admin = AdminClient({"bootstrap.servers": servers})
     for made in admin.create_topics([NewTopic(topic, 2, 1) for topic in (source, target)]).values():

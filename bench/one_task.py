@@ -34,7 +34,7 @@ class TaskRun:
 
 @dataclass(frozen=True, slots=True)
 class _Sight:
-    """What was on the target, when, and this process's CPU seconds until then."""
+    """The records on the target at one moment, and this process's CPU seconds until then."""
 
     at_s: float
     records: int

@@ -98,7 +98,7 @@ def _shortfall(goal: Goal) -> str:
 
 
 def _cause(goal: Goal, results: Results, machine: Machine) -> str:
-    """Where the cores went in sparkmirror's runs of that workload, or what a relay reaches."""
+    """Explain where the cores went in sparkmirror's runs of that workload, or what a relay reaches."""
     if goal.what == LATENCY_P99:
         return _relayed(goal, results)
     workload = next((workload for workload in COPIED if goal.what.startswith(f"{workload.title}:")), None)
@@ -112,7 +112,7 @@ def _cause(goal: Goal, results: Results, machine: Machine) -> str:
 
 
 def _read(goal: Goal, results: Results, workload: Workload) -> str:
-    """What reading alone takes from the ceiling."""
+    """Say what reading alone takes from the ceiling."""
     beside = ratio(results, workload, Side.OURS, Side.CEILING_READS, rate)
     if goal.bare is None or beside is None:
         return ""
@@ -123,7 +123,7 @@ def _read(goal: Goal, results: Results, workload: Workload) -> str:
 
 
 def _relayed(goal: Goal, results: Results) -> str:
-    """What is left to a mirror that does nothing but read and write."""
+    """Say what is left to a mirror that does nothing but read and write."""
     beside = latency_ratio(results, Side.OURS, Side.RELAY, lambda run: run.p99_ms)
     if goal.bare is None or beside is None:
         return ""
@@ -355,7 +355,7 @@ Brokers: one for each cluster, {measurement.broker_heap_mb} MB of heap, Kafka's 
 
 
 def _added_settings() -> str:
-    """What some workloads add for all mirrors."""
+    """List the settings that some workloads add for all mirrors."""
     added = {workload.title: workload.settings for workload in (*SLOW_ROAD, TRANSACTIONAL, *TRANSFORMED)}
     added["failing over"] = tuple(translation.SETTINGS.items())
     return "\n".join(

@@ -32,7 +32,7 @@ class Reported:
         self._meter = SourceMeter()
         self._groups = groups_look()
         self.cpu_s = 0.0
-        """What making and taking reports took, which is no cost of looking at them."""
+        """CPU seconds of making and taking reports, which is no cost of looking at them."""
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
 
@@ -47,7 +47,7 @@ class Reported:
         return [self._meter.look(_OF, self._assigned, time.monotonic()), self._groups]
 
     def cpu(self) -> tuple[str, bytes]:
-        """In the place of metrics."""
+        """Answer with the CPU seconds of reports, in the place of metrics."""
         return "text/plain", str(self.cpu_s).encode()
 
     def _run(self) -> None:

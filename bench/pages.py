@@ -100,7 +100,7 @@ class Server:
         return float(self._process.memory_info().rss / 1e6)
 
     def _cpu_s(self) -> float:
-        """Without what makes and takes reports, which is no cost of looking."""
+        """Return CPU seconds, except those of making and taking reports, which is no cost of looking."""
         with urlopen(f"{self._url}/metrics", timeout=60) as response:
             of_reports = float(response.read())
         times = self._process.cpu_times()
@@ -146,7 +146,7 @@ async def streams(url: str, server: Server, minutes: float) -> None:
 
 
 async def _watched(opened: Streams, server: Server, seconds: float, clients: int) -> str:
-    """On a busy machine rounds are fewer, and so is the share: what a round takes is the same."""
+    """Watch for some seconds: on a busy machine rounds are fewer, but each takes the same CPU."""
     before, began = opened.pulses, time.monotonic()
     share = await server.cpu_share(seconds)
     opened.require_all()

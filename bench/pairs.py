@@ -1,7 +1,7 @@
 """Measures the cost of exactly-once: a copy task with the defaults beside one without idempotence.
 
 Runs of different minutes differ by more than the cost, so runs are short, alternate, and only the two of a
-pair are compared. Without idempotence a partition can have one batch under way only, or a resent one could
+pair are compared. A partition that is not idempotent can have one batch under way only, or a resent one could
 come behind its successor. So in most pairs both have one request under way: what is left between them is what
 exactly-once itself takes, its sequences and the headers of its position records.
 """
@@ -89,7 +89,7 @@ def planned(
 
 
 def _plan(flow: ConfiguredFlow, topic: str, target_topic: str, partitions: int) -> TaskPlan:
-    """Without offset syncs: their topic is the connector's to create, and there is none here."""
+    """Plan a task without offset syncs: their topic is a connector's to create, and there is none here."""
     assert flow.source is not None
     preserves = preserves_offsets(flow.source.settings)(topic)
     copied = [

@@ -76,10 +76,10 @@ class Rest:
     seconds: float
     rounds: int
     mm2_connectors: int
-    """Of Java's worker, in one round: each change of one takes a rebalance, which is seconds."""
+    """Connectors of Java's worker in one round: each change of one takes a rebalance, which is seconds."""
 
     def of(self, side: Side) -> "Rest":
-        """What that side's worker is asked for."""
+        """Return what that side's worker is asked for."""
         return replace(self, connectors=self.mm2_connectors, rounds=1) if side.is_java else self
 
 
@@ -100,7 +100,7 @@ PAIRED = tuple(
     replace(BY_NAME[name], records=records, mm2_records=records)
     for name, records in (("1kb", 500_000), ("1kb-lz4", 800_000))
 )
-"""What both modes of delivery copy: runs of one or two seconds, so that there can be many pairs of them."""
+"""Workloads for both modes of delivery: runs of one or two seconds, so that there can be many pairs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +141,12 @@ class Plan:
 
     @property
     def mirror_sides(self) -> tuple[Side, ...]:
-        """Who translates offsets and has connectors, once each."""
+        """The sides that translate offsets and have connectors, once each."""
         return tuple(side for side in (Side.OURS, Side.MM2) if side in self.sides)
 
     @property
     def pairings(self) -> tuple[tuple[int, Pairing], ...]:
-        """In their order, numbered."""
+        """All pairings in their order, numbered."""
         every = ((number, pairing) for number in range(1, self.pairs + 1) for pairing in Pairing)
         rare = Pairing.AS_THEY_ARE
         return tuple((n, pairing) for n, pairing in every if pairing is not rare or n % _AS_THEY_ARE == 0)

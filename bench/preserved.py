@@ -24,7 +24,7 @@ from sparkmirror.kafka.transactions.fencing import Fencing
 _BEGINNINGS: Final = ((1, 100_000_000), (4, 20_000_000))
 """Partitions, and the offsets of each."""
 _GAPS: Final = ((1, 200), (4, 100), (40, 20), (40_000, 5))
-"""Lengths of gaps, and how many of each. Behind the first marker they are filled directly."""
+"""Lengths of gaps, and how many of each; filled directly after the first marker."""
 
 
 def _settings(bed: Bed) -> ConnectionSettings:

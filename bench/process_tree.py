@@ -61,7 +61,7 @@ def all_stats() -> list[ProcessStat]:
 
 
 def machine_cpu_s() -> float:
-    """What all cores together have worked since boot."""
+    """Return the CPU seconds of all cores together since boot."""
     return parse_machine_cpu((_PROC / "stat").read_text())
 
 
@@ -134,7 +134,7 @@ class ProcessTree:
         return spark_workers(self._known)
 
     def spark_worker_pss_mb(self) -> tuple[float, ...]:
-        """Of each Spark Python worker: a child of the daemon that is a child of a JVM."""
+        """Return the PSS of each Spark Python worker: a child of the daemon that is a child of a JVM."""
         return tuple(pss_mb(pid) for pid in spark_workers(self._known))
 
     def spark_worker_cpu_s(self) -> float:

@@ -2,7 +2,7 @@
 
 One process for each task, as the mirrors have, with the partitions assigned to them. It stores no
 positions, maps no offsets, looks at no topic's settings and gives no guarantee: what its records take is what
-this machine takes for reading from one broker and writing to another while the probe is watched. Its settings
+this machine takes for reading from one broker and writing to another while the probe is watched. The settings
 wait for nothing, as those of the probe: the brokers answer with the first byte and the producer sends each
 record at once. `acks=all` and idempotence are what the mirrors' producers have by default.
 """

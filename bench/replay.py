@@ -22,7 +22,7 @@ from bench.workloads import PARTITIONS
 
 IN_FLIGHT = 5
 FETCH_BYTES = 1 << 20
-"""As a mirror's `max.partition.fetch.bytes`."""
+"""The default of a mirror's `max.partition.fetch.bytes`."""
 _READ_AHEAD = 64
 
 

@@ -166,7 +166,7 @@ def latency_table(results: Results) -> Table:
 
 
 def _beside_relay_row(results: Results) -> tuple[str, ...]:
-    """Of the medians above."""
+    """Ratios of the medians above."""
     ratios = (latency_ratio(results, Side.OURS, Side.RELAY, value) for value in _LATENCY_COLUMNS.values())
     cells = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
     return ("sparkmirror's, times the relay's", *cells)
@@ -333,12 +333,12 @@ def _rest_load_row(run: RestLoadRun) -> tuple[str, ...]:
 
 
 def _codes(codes: Mapping[str, int]) -> str:
-    """How many of each status."""
+    """Counts of each status, as text."""
     return ", ".join(f"{count:,} of {code}" for code, count in sorted(codes.items())) or "-"
 
 
 def rest_rounds_table(results: Results) -> Table:
-    """What the process that serves the API holds."""
+    """A table of what the process that serves the API holds."""
     columns = (
         "",
         "s a round",
@@ -407,12 +407,12 @@ def _digits(value: float | None) -> str:
 
 
 def _requests(counts: Mapping[str, float]) -> str:
-    """How many of each kind."""
+    """Counts of each kind, as text."""
     return ", ".join(f"{count:,.0f} {name}" for name, count in sorted(counts.items())) or "-"
 
 
 def resource_table(results: Results) -> Table:
-    """What sparkmirror alone was measured for."""
+    """A table of measurements that only sparkmirror has."""
     rows = [*_memory_rows(results), *_idle_rows(results), *_growth_rows(results)]
     return Table("sparkmirror alone", ("", "value"), tuple(rows))
 

@@ -29,7 +29,7 @@ from bench.sides import TARGET_ALIAS, Side
 PER_CLIENT_PER_S = 5
 CHANGES_PER_S = 5
 CHANGING = 20
-"""Of the connectors that are polled."""
+"""The number of polled connectors that change."""
 SOURCE_EVERY = 20
 """Every so manyth connector is a MirrorSourceConnector that has no topics, the others emit heartbeats."""
 HEARTBEAT_S = 10
@@ -39,7 +39,7 @@ _POLLED = "polled"
 
 
 def floor(planned: Rest) -> RestLoadRun:
-    """What the clients take to ask a server that does nothing."""
+    """Measure the clients' requests to a server that does nothing."""
     planned = replace(planned, seconds=min(_FLOOR_S, planned.seconds))
     with probe("bench.rest_clients", "--floor") as server:
         assert server.stdout is not None
@@ -93,7 +93,7 @@ def _rounds(side: Side, worker: Worker, connectors: "_Connectors", planned: Rest
 
 
 class _Connectors:
-    """What the worker is asked to run."""
+    """Connectors that the worker is asked to run."""
 
     def __init__(self, bed: Bed, worker: Worker, count: int) -> None:
         self._bed = bed
@@ -166,7 +166,7 @@ def _changes(worker: Worker, connectors: _Connectors) -> Iterator[Callable[[], N
 
 
 class _Seen(NamedTuple):
-    """What the clients tell."""
+    """Reports of the clients."""
 
     took_ms: list[float]
     codes: Mapping[str, int]
@@ -183,7 +183,7 @@ class _Polling:
 
     @contextmanager
     def ready(self, paths: Sequence[str]) -> Iterator[None]:
-        """For the block; they begin at once when they are connected."""
+        """Run the clients for the block; they begin at once when they are connected."""
         options = {
             "--url": self._url,
             "--paths": ",".join(paths),

@@ -70,7 +70,7 @@ class _Client(asyncio.Protocol):
 
 
 def _length(head: bytes) -> int:
-    """Of the body; servers that don't say it are not for these clients."""
+    """Return the body's length, which a server must send."""
     lower = head.lower()
     at = lower.index(_LENGTH) + len(_LENGTH)
     return int(lower[at:].split(b"\r\n", 1)[0])

@@ -23,10 +23,10 @@ class ThroughputRun:
     second_half: Window
     stop_s: float
     total_cpu_s: float
-    """Of the whole life: start-up, copying and shutdown."""
+    """CPU seconds of start-up, copying and shutdown."""
     peak_pss_mb: float
     peak_worker_pss_mb: float
-    """Of the largest Spark Python worker; 0 for sides that have none."""
+    """The peak of the largest Spark Python worker; 0 for sides that have none."""
     killed: bool
 
 
@@ -56,7 +56,7 @@ class IdleRun:
 
 @dataclass(frozen=True, slots=True)
 class Burst:
-    """What a hot partition had waiting for it, copied at once. CPU counts every process of the side."""
+    """The backlog of a hot partition, copied at once. CPU counts every process of the side."""
 
     records_per_s: float
     cpu_s_per_million: float
@@ -81,7 +81,7 @@ class HotRun:
 
 
 class Pairing(Enum):
-    """What the two of a pair have in common."""
+    """Settings that the two runs of a pair have in common."""
 
     ONE_REQUEST = "one request under way in both"
     AS_THEY_ARE = "up to five requests under way by default"
@@ -110,7 +110,7 @@ class PairRun:
 
 @dataclass(frozen=True, slots=True)
 class FarRun:
-    """What one copy task moved over a long way, and what its requests under way could have carried at most.
+    """The rate of one copy task over a long way, and the most that its requests under way could have carried.
 
     `fills_requests` tells whether the batches are large enough for `max.request.size` to be that bound.
     """
@@ -129,7 +129,7 @@ class FarRun:
 
 
 class Victim(Enum):
-    """What a drill kills. Java MM2 is one process, so only everything can be killed of it."""
+    """A drill's victim. Java MM2 is one process, so only everything can be killed of it."""
 
     WORKER = "a worker"
     EVERYTHING = "everything"
@@ -137,7 +137,7 @@ class Victim(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DrillRun:
-    """What kills under load cost. A stall is how long some partition got nothing."""
+    """The cost of kills under load. A stall is how long some partition got nothing."""
 
     side: Side
     victim: Victim
@@ -160,7 +160,7 @@ class Moment(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TranslationRun:
-    """Where groups continued in topics of one kind: records read again by each, records missed by all.
+    """The places where groups continued in topics of one kind: records that each read again, that all missed.
 
     `inside` is the share of their offsets that lie in runs; of those, the most that one read again.
     """
@@ -225,7 +225,7 @@ class RestLoadRun:
 
 @dataclass(frozen=True, slots=True)
 class Holdings:
-    """What a worker's own process holds."""
+    """Resources that a worker's own process holds."""
 
     rss_mb: float
     threads: int

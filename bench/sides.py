@@ -18,7 +18,7 @@ from types import MappingProxyType
 
 TARGET_ALIAS = "target"
 FLOW = "FLOW."
-"""What settings of a workload begin with that are a flow's own."""
+"""The prefix of a workload's settings that are a flow's own."""
 
 
 class Side(Enum):
@@ -86,7 +86,7 @@ class Mirroring:
     topics: str
     tasks_max: int
     security: Mapping[str, str] = field(default_factory=dict)
-    """What clients of both clusters are given, to be written behind an alias."""
+    """Settings for clients of both clusters, to be written behind an alias."""
 
     def target_topic(self, topic: str) -> str:
         """DefaultReplicationPolicy's name."""
@@ -159,7 +159,7 @@ def mm2_command(java: str, jars: Path, properties_file: Path) -> list[str]:
 
 
 def java_worker_command(java: str, jars: Path, properties_file: Path) -> list[str]:
-    """As connect-distributed.sh does: the same heap and JVM options."""
+    """Return the command of connect-distributed.sh, with the same heap and JVM options."""
     main_class = "org.apache.kafka.connect.cli.ConnectDistributed"
     return _java_command(java, jars, main_class, properties_file)
 
@@ -192,7 +192,7 @@ def _sparkmirror(command: str, properties_file: Path) -> list[str]:
 
 
 def ceiling_command(side: Side, mirroring: Mirroring, topic: str, records: int) -> list[str]:
-    """As many connections as the mirrors have tasks."""
+    """Return a producer with as many connections as the mirrors have tasks."""
     command = [sys.executable, "-m", "bench.replay"]
     command += ["--from", mirroring.source_bootstrap, "--to", mirroring.target_bootstrap]
     command += ["--topic", topic, "--target-topic", mirroring.target_topic(topic)]
@@ -201,7 +201,7 @@ def ceiling_command(side: Side, mirroring: Mirroring, topic: str, records: int) 
 
 
 def relay_command(mirroring: Mirroring, topic: str) -> list[str]:
-    """As many processes as the mirrors have tasks."""
+    """Return a relay with as many processes as the mirrors have tasks."""
     command = [sys.executable, "-m", "bench.relay"]
     command += ["--from", mirroring.source_bootstrap, "--to", mirroring.target_bootstrap]
     command += ["--topic", topic, "--target-topic", mirroring.target_topic(topic)]

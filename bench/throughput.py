@@ -30,7 +30,7 @@ _START_S = 180.0
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What one run copies: `records` of `topic`, counted under `workload`. `alias` is used once only.
+    """The work of one run: `records` of `topic`, counted under `workload`. `alias` is used once only.
 
     `settings` are added to a mirror's mm2.properties. `in_transactions` tells whether they make the mirrors
     write transactions, whose markers take offsets on the target.
@@ -46,7 +46,7 @@ class Job:
     tls: bool = False
     """Whether the mirrors reach both clusters over TLS."""
     options: Sequence[str] = ()
-    """Of our command, beside its file."""
+    """Options of our command, beside its file."""
 
 
 def command(bed: Bed, side: Side, mirroring: Mirroring, job: Job) -> list[str]:
@@ -95,7 +95,7 @@ def _watch(bed: Bed, process: SideProcess, topic: str, records: int) -> list[Sam
 
 
 def _sample(bed: Bed, process: SideProcess, topic: str, before: int, wanted: int) -> Sample:
-    """Where a window begins or ends, the processes are counted again, so that none is missing."""
+    """Take a sample; at a window's begin and end the processes are counted again, so that none is missing."""
     records, at_s = bed.target.topics.end_offsets(topic, PARTITIONS), process.age_s
     if records and (not before or records >= wanted):
         process.tree.refresh()

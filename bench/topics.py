@@ -60,7 +60,7 @@ class Topics:
         self._wait(lambda: self.all_take_records(missing), "topics did not appear", len(configs))
 
     def configs(self, topics: Sequence[str], key: str) -> Mapping[str, str | None]:
-        """What each of them has there."""
+        """Return the value that each topic has on the cluster."""
         found: dict[str, str | None] = {}
         for some in _portions(topics):
             resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in some]
@@ -94,7 +94,7 @@ class Topics:
         return sum(self._wire.end_offsets(topic, partitions))
 
     def all_take_records(self, missing: deque[str]) -> bool:
-        """For topics of one partition, asked for in order; what is not `missing` any more is dropped there.
+        """Ask for topics of one partition, in order; drop from `missing` what is there now.
 
         A broker lists what its controller knows of; records can go there once it has made the log.
         """

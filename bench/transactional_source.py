@@ -23,7 +23,7 @@ class _Start(NamedTuple):
 
 
 def _write(servers: str, topic: str, partitions: range, per_second: float, start: _Start) -> None:
-    """As many as it can, where that is fewer."""
+    """Write at that rate, or as fast as it can."""
     settings = {"bootstrap.servers": servers, "transactional.id": f"bench-{partitions.start}", "log_level": 0}
     producer = confluent.Producer(settings)
     producer.init_transactions(_TIMEOUT_S)

@@ -26,7 +26,7 @@ from bench.workloads import TRANSLATION
 GROUPS = 50
 """At each moment."""
 LAG_MAX = 1000
-"""How far behind the end of a partition a group that reads along may be."""
+"""The most records by which a group that reads along may be behind the end."""
 SETTINGS = {
     "groups": "bench-tr-.*",
     "emit.checkpoints.interval.seconds": "1",

@@ -13,7 +13,7 @@ from bench.bed import Bed
 
 PARTITIONS = 2
 SEED_RECORDS = 60_000
-"""Of each topic; about half of the compacted one's are left."""
+"""Records of each topic; about half of the compacted one's are left."""
 RECORDS_PER_S = 500
 """To each topic, while data flows."""
 SEED_IN_TRANSACTION = 500

@@ -32,7 +32,7 @@ class Placed(NamedTuple):
 
 
 class Look(NamedTuple):
-    """What was found at one moment, by the clock."""
+    """The places of groups at one moment, by the clock."""
 
     at_s: float
     placed: Sequence[Placed]
@@ -86,7 +86,7 @@ class Judge:
         )
 
     def _distance(self, placed: Placed) -> int:
-        """How many records a group reads again; negative: how many it misses."""
+        """Count the records that a group reads again; negative: that it misses."""
         was_read = self.there[placed.partition].before(placed.upstream)
         return was_read - self.here[placed.partition].before(placed.downstream or 0)
 
@@ -114,7 +114,7 @@ def _log(broker: Broker, topic: str, partition: int) -> Log:
 
 
 def _runs(source: Broker) -> Mapping[Partition, Sequence[Run]]:
-    """Those of syncs with ours' header; each of Java's speaks for its own record."""
+    """Return the runs of syncs with our header; each of Java's covers its own record."""
     runs: dict[Partition, list[Run]] = {}
     for message in read(source.bootstrap, _SYNCS, 0):
         present = dict(message.headers() or ()).items()

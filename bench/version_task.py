@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _plan(file: Path, topics: Sequence[str], partitions: int, added: Mapping[str, Any]) -> TaskPlan:
-    """`added` to each partition's. Without offset syncs: there is no connector that creates their topic."""
+    """Plan a task, with `added` for each partition, without offset syncs: nothing creates their topic."""
     (flow,) = (flow for flow in read_mirror_maker_file(file).flows if flow.source is not None)
     assert flow.source is not None
     copied = [

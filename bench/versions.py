@@ -62,7 +62,7 @@ class Version(NamedTuple):
 
 
 class Kind(Protocol):
-    """Of runs that are compared; its name is fit for an alias."""
+    """A kind of runs that are compared; its name is fit for an alias."""
 
     @property
     def name(self) -> str: ...
@@ -87,7 +87,7 @@ class Pair(NamedTuple):
 
 
 Figures = Mapping[str, float]
-"""Of one run, by name with unit."""
+"""Figures of one run, by name with unit."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -143,7 +143,7 @@ def compare(part: str, kinds: tuple[K, K], pairs: int, measure: Callable[[K, str
 def report(
     title: str, runs: Sequence[tuple[Figures, Figures]], names: tuple[str, str] = ("before", "now")
 ) -> None:
-    """Of each figure the medians of both, of their ratios and differences, and the quartiles of these."""
+    """Print the medians of each figure, of its ratios and differences, and the quartiles of these."""
     for name in runs[0][0]:
         pairs = [Pair(before[name], now[name]) for before, now in runs]
         before, now, ratio, difference = (
@@ -174,7 +174,7 @@ def _shown(spread: Spread) -> str:
 
 
 class Task:
-    """`bench.version_task` of a version, running. Its marks can be read in their order."""
+    """`bench.version_task` of a version, running, whose marks can be read in their order."""
 
     def __init__(self, process: "subprocess.Popen[str]") -> None:
         self.process = process
@@ -187,7 +187,7 @@ class Task:
         return Mark(*json.loads(line))
 
     def stop(self) -> None:
-        """In order."""
+        """Stop the task in order."""
         assert self.process.stdin is not None
         self.process.stdin.close()
         self.process.wait(60)
@@ -307,7 +307,7 @@ def compare_starts(bed: Bed, versions: Sequence[Version], partitions: int, pairs
 def _start(
     bed: Bed, version: Version, file: Path, topics: Sequence[str], partitions: int, *, is_killed: bool
 ) -> Figures:
-    """How it ends is what the next start comes after."""
+    """Run a task that ends in the way after which the next one is to start."""
     with started(version, file, topics, partitions // len(topics), [partitions]) as task:
         brokers_s = bed.source.cpu_s() + bed.target.cpu_s()
         mark = task.mark()

@@ -191,7 +191,7 @@ class Wire:
         return ends
 
     def end_offsets(self, topic: str, partitions: int) -> list[int]:
-        """Of partitions 0 to `partitions` - 1; raises BenchError while one has no leader."""
+        """Return the ends of partitions 0 to `partitions` - 1; raises BenchError while one has no leader."""
         self._send(_LIST_OFFSETS, _LIST_OFFSETS_VERSION, [encode_list_offsets(topic, partitions)])
         return decode_list_offsets(self._receive())
 

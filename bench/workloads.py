@@ -42,7 +42,7 @@ _COPYING = tuple(side for side in Side if side is not Side.RELAY)
 
 
 class Batches(Enum):
-    """How the source's records are batched."""
+    """The way in which the source's records are batched."""
 
     FULL = "full"
     SINGLE = "of one record each"
@@ -92,7 +92,7 @@ SLOW_ROAD = (
     Workload("zstd", "1 KB, lz4 to zstd", 1024, "lz4", 1_500_000, 500_000, Batches.FULL, _MIRRORS, _TO_ZSTD),
     Workload("compacted", "1 KB, compacted", 1024, "none", 800_000, 800_000, Batches.COMPACTED, _MIRRORS),
 )
-"""Where sparkmirror can't pass batches on as they are."""
+"""Workloads whose batches sparkmirror can't pass on as they are."""
 IN_TRANSACTIONS = Workload(
     "paid", "1 KB, lz4, a transactional source", 1024, "lz4", 400_000, 400_000, Batches.IN_TRANSACTIONS
 )
@@ -115,7 +115,7 @@ TRANSACTIONAL = Workload(
 )
 TLS = Workload("tls", "1 KB, TLS on both sides", 1024, "none", 3_000_000, 500_000, sides=_MIRRORS, tls=True)
 PLAINTEXT = Workload("plaintext", "1 KB, without TLS", 1024, "none", 3_000_000, 500_000, sides=_MIRRORS)
-"""What TLS is compared with: as many records, right before."""
+"""TLS is compared with this one: as many records, right before."""
 _SMT = "org.apache.kafka.connect."
 _FILTER = (
     (f"{FLOW}transforms", "marked"),

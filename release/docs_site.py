@@ -1,7 +1,7 @@
 """Builds the documentation as static pages with search: `python -m release.docs_site`, by `make docs`.
 
 The site has the README, every page of `docs` and whatever they link to, in the folders that they have here:
-links need no change. Its menu is the list in `docs/README.md`. A page loads nothing from elsewhere: Mermaid,
+links need no change. The menu is the list in `docs/README.md`. A page loads nothing from elsewhere: Mermaid,
 which draws the diagrams, is fetched from npm once and checked against its sum.
 """
 
