@@ -155,7 +155,7 @@ class Mirror:
             self._exception = MirrorException(str(error))
             self._exception.__cause__ = error
             _log.error("the mirror ended: %s", error)
-        except Exception as error:  # noqa: BLE001 - whoever waits must be told
+        except Exception as error:  # noqa: BLE001 - those who wait must be told
             self._exception = MirrorException(f"the mirror ended: {error!r}")
             self._exception.__cause__ = error
             _log.exception("the mirror ended")

@@ -122,7 +122,7 @@ class Properties(Mapping[str, str]):
         return ConfigError(self.origin(key), None, reason, self.line(key))
 
     def hides(self, key: str) -> bool:
-        """Whether the value of `key` is a secret or stands behind a placeholder: no error may hold it."""
+        """Whether the value of `key` is a secret or comes from a placeholder: no error may hold it."""
         entry = self._entries.get(key)
         return entry is not None and entry.shown != entry.value
 

@@ -24,7 +24,7 @@ _BUFFER_FREE = events.BufferFree()
 
 
 class TargetListener:
-    """The listener of `writer`. In transactions `TransactionCycle` has the writers, and hands on their calls.
+    """The listener of `writer`. In transactions `TransactionCycle` owns the writers and passes on calls.
 
     `acknowledged` asks no state unless something changes. On the loop's thread.
     """

@@ -130,5 +130,5 @@ def _literals(pattern: str) -> tuple[str, tuple[str, ...]]:
 
 
 def _reads_value(pattern: str) -> bool:
-    """A colon behind the brackets stands before the value."""
+    """A colon behind the brackets introduces the value."""
     return ":" in pattern.rpartition(">")[2]

@@ -29,7 +29,7 @@ _STANDBY: Final = CODES[PartitionState.STANDBY]
 
 
 class Columns(NamedTuple):
-    """Has a column for each field of `PartitionLook`, with a number for each partition; NaN stands for None.
+    """Has a column for each field of `PartitionLook`, with a number for each partition, NaN for None.
 
     `state` is in `CODES`, NOT_REPORTED or PROMOTED. `lag` and `lag_s` are those of the last report, the lag
     by `known_lag`: what is known of them now is in `lags_of`. `moved_s` and `closed` are those of its motion.

@@ -82,7 +82,7 @@ def _remembered(settings: ConnectionSettings, on: FlowWorker, connector: Configu
 
 
 def _still_runs(on: FlowWorker, connector: ConfiguredSource, watched_s: float) -> bool:
-    """Whether the mirror that has copied into the source goes on reporting there, or has not begun to."""
+    """Whether the mirror that has copied into the source still reports there, or has not begun to."""
     topic = StateTopic.PROGRESS.of(on.flow.source)
     with closing(ProgressReader(connector.source_admin, topic, may_be_missing=True)) as reader:
         reader.catch_up()

@@ -194,7 +194,7 @@ def in_lines(text: str) -> str:
     """The keys and certificates of a text in ASCII, each in lines of its own; empty without any.
 
     Java's clients also take them in one line, as `.properties` files have them, or indented, and skip what
-    stands between (KIP-651; `PemParser` in Kafka's `DefaultSslEngineFactory`).
+    is between (KIP-651; `PemParser` in Kafka's `DefaultSslEngineFactory`).
     """
     return "".join(map(str, _entries(text))).encode("ascii", "replace").decode()
 

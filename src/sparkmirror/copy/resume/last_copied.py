@@ -1,4 +1,4 @@
-"""Looks up where an attempt ended: its last sequence in the target's log stands for an offset of the source.
+"""Looks up where an attempt ended: its last sequence in the target's log leads to an offset of the source.
 
 No content is compared and the source is not read. The log is read backwards from its end, since the last
 batch of the attempt is near it, as a rule, and the stored position may be another attempt's.
@@ -283,7 +283,7 @@ def _walk(
 ) -> _Walked:
     """Compaction removes batches and leaves their offsets: a hole has less free ones than sequences.
 
-    What was not acknowledged, and stands before the offset where it should begin, fills the place of what
+    What was not acknowledged, and begins below the offset where it should, fills the place of what
     was lost: it is no hole. With `is_expired` the log starts behind `known`: if the first batch is not just
     where it should be, others' entries, or the same batches, had the offsets before it.
     """

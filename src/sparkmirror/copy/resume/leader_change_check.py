@@ -41,7 +41,7 @@ def last_entry(copy: PartitionCopy) -> LastEntry | None:
 
 
 class Missing(NamedTuple):
-    """`is_replaced` says that another's entry stands in its place."""
+    """`is_replaced` says that another's entry has its place."""
 
     entry: LastEntry
     is_replaced: bool

@@ -55,7 +55,7 @@ class PartitionRemake:
 
     @property
     def has_started_over(self) -> bool:
-        """Whether the beginning stands, and behind it is what the source has: its records, or nothing."""
+        """Whether the log begins where its source does, and holds its records, or nothing if it has none."""
         if self.target_start is None or self.target_start < self.source_start:
             return False
         return self.is_same or self.target_start == self.target_end == self.source_end
