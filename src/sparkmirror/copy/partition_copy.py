@@ -139,8 +139,10 @@ class PartitionCopy:
         self.log_start, self.same_end = start.log_start, start.producer.next_offset
         if start.keeps_all:
             self.cycles = None
-        if start.incident is not None:
-            self.note(start.incident)
+        for incident in start.incidents:
+            self.note(incident)
+        if start.incidents:
+            self.notice = "; ".join(incident.text for incident in start.incidents)
 
     def _has_lost_last_entry(self, start: Start) -> bool:
         """Whether the target's log is another one, or ends before the last entry."""

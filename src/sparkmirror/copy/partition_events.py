@@ -41,14 +41,15 @@ class ResumeReason(NamedTuple):
 
 
 class Start(NamedTuple):
-    """The start of a partition: `position` is the next upstream offset to copy, `incident` is to be reported.
+    """The start of a partition: `position` is the next upstream offset to copy.
 
-    `logs` are those that it is about. `run` ends right before it, if what is there of it is known.
+    `incidents` are to be reported. `logs` are those that it is about. `run` ends right before it, if what is
+    there of it is known.
     """
 
     position: int
     producer: ProducerState
-    incident: Incident | None = None
+    incidents: tuple[Incident, ...] = ()
     logs: LogIdentity = UNKNOWN_LOGS
     run: Run | None = None
     attempt: Attempt | None = None

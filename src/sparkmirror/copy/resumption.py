@@ -24,6 +24,7 @@ from sparkmirror.copy.preserve.preserved_resume import PreservedEnds, Translated
 from sparkmirror.copy.resume.claims import Claimed, Claims, Unfenced
 from sparkmirror.copy.resume.last_copied import LogEnd, TargetLogs
 from sparkmirror.copy.resume.succession import (
+    NOT_WANTED,
     ClaimResults,
     Found,
     Succession,
@@ -43,8 +44,8 @@ from sparkmirror.domain.errors import (
 from sparkmirror.domain.ids import UNKNOWN_LOGS, LogIdentity, TopicPartition, is_another
 from sparkmirror.domain.incidents import (
     Incident,
-    IncidentKind,
     batch_skipped,
+    not_idempotent,
     offsets_translated,
     records_lost,
     source_recreated,
@@ -131,6 +132,7 @@ class Resumption:
         write_dead_letters(self.plan, [reason.skipped for reason in reasons.values() if reason.skipped])
         starts = self._with_producers(
             found,
+            reasons,
             {source: _read_logs(reasons[source], topics.logs[source]) for source in found},
             self.succession.states(reasons, claims),
         )
@@ -232,6 +234,7 @@ class Resumption:
     def _with_producers(
         self,
         found: Mapping[TopicPartition, Found | SparkmirrorError],
+        reasons: _Reasons,
         logs: Mapping[TopicPartition, LogIdentity],
         begun: Mapping[TopicPartition, ProducerState],
     ) -> dict[TopicPartition, Start | SparkmirrorError]:
@@ -248,25 +251,26 @@ class Resumption:
                 starts[source] = each
                 continue
             state = begun.get(source, new)._replace(next_offset=each.next_offset)
-            incident = each.incident or (None if source in begun else refusal)
+            incidents = _skipped(reasons[source]), each.incident, None if source in begun else refusal
             known = logs[source]
             # What is on the target may be of a later leader epoch than the position.
             known = known._replace(source_epoch=max(known.source_epoch, each.source_epoch))
-            starts[source] = Start(each.position, state, incident, known, each.run)
+            starts[source] = Start(each.position, state, tuple(filter(None, incidents)), known, each.run)
         return starts
 
     def _new_producer(self) -> tuple[ProducerId, Incident | None]:
         """A new id, or why there is none. In transactions the writer has the transactional id's."""
-        if not self.plan.producer.idempotent or self.plan.transaction is not None:
+        if self.plan.transaction is not None:
             return NOT_IDEMPOTENT, None
-        try:
-            return new_producer_id(self.plan.producer.connection), None
-        except (AuthorizationError, UnsupportedVersionError) as error:
-            text = f"writing at least once: {error}"
-            if not (self.plan.names_show_origin or self.plan.settings.provenance_header):
-                text = f"{text}. A flow in the other direction would bring these records back"
-            _log.warning("%s", text)
-            return NOT_IDEMPOTENT, Incident(IncidentKind.NOT_IDEMPOTENT, text)
+        reason: object = NOT_WANTED
+        if self.plan.producer.idempotent:
+            try:
+                return new_producer_id(self.plan.producer.connection), None
+            except (AuthorizationError, UnsupportedVersionError) as error:
+                reason = error
+        if not (self.plan.names_show_origin or self.plan.settings.provenance_header):
+            reason = f"{reason}. A flow in the other direction would bring these records back"
+        return NOT_IDEMPOTENT, not_idempotent(reason)
 
     def _store(
         self,
@@ -305,7 +309,8 @@ def _noted(start: Start | SparkmirrorError, translated: Translated) -> Start | S
     """The start, with the incident where the mismatch is a new one."""
     if translated.mismatch is None or isinstance(start, SparkmirrorError):
         return start
-    return start._replace(incident=offsets_translated(translated.mismatch, start.position))
+    noted = offsets_translated(translated.mismatch, start.position)
+    return start._replace(incidents=(noted, *start.incidents))
 
 
 def _another_target(plan: CopyPartition, known_id: bytes, next_offset: int) -> Incident:
@@ -320,16 +325,17 @@ def _settled(plan: CopyPartition, position: Position, reason: ResumeReason, now:
     following, end, expected = position.offset + 1, now.end.offset, _expected_end(reason, now)
     if reason.renews and end < expected:  # an attempt is recorded to begin where the log ends
         return Found(following, end, target_truncated(plan.target, end, expected, following))
-    return Found(following, expected, _skipped(reason))
+    return Found(following, expected)
 
 
 def _behind_position(plan: CopyPartition, position: Position, reason: ResumeReason, end: int) -> Found:
     """Continue at the stored position. What was written behind it is copied again: at least once."""
-    following, incident, writer = position.offset + 1, _skipped(reason), position.producer
-    if incident is None and writer is not None and end < writer.next_offset:
+    following, incident, writer = position.offset + 1, None, position.producer
+    if writer is not None and end < writer.next_offset:
         incident = target_truncated(plan.target, end, writer.next_offset, following)
     is_there = position.run is not None and position.run.last_downstream < end
-    return Found(following, end, incident, run=position.run if is_there and incident is None else None)
+    is_next = is_there and incident is None and reason.skipped is None
+    return Found(following, end, incident, run=position.run if is_next else None)
 
 
 def _expected_end(reason: ResumeReason, now: _Now) -> int:

@@ -102,7 +102,7 @@ class IncidentKind(Enum):
     """The target can't be read, or retention has removed what the attempt before wrote: records behind the
     stored position may come twice."""
     NOT_IDEMPOTENT = "not-idempotent"
-    """Written at least once: the target gives no producer id."""
+    """Written at least once: the target gives no producer id, or none is wanted."""
     OFFSET_MISMATCH = "offset-mismatch"
     """Offsets are preserved, and the target has a record at another offset than the source: stopped."""
     OFFSETS_TRANSLATED = "offsets-translated"
@@ -114,6 +114,10 @@ class IncidentKind(Enum):
     """The opposite flow's records are left out; reported once, and counted elsewhere."""
     LOOPS_UNSEEN = "loops-unseen"
     """The producer ids of the opposite flow can't be read: its records are copied back."""
+
+
+LASTING: Final = frozenset({IncidentKind.UNFENCED, IncidentKind.NOT_IDEMPOTENT})
+"""The kinds that hold of every attempt of a task: reported once of each partition."""
 
 
 class Incident(NamedTuple):
@@ -244,6 +248,13 @@ def records_repeated(target: object, first: int, last: int) -> Incident:
         IncidentKind.RECORDS_REPEATED,
         f"between offsets {first} and {last} of {target} are batches that its leader should have refused. It "
         "took them, having forgotten their producer (producer.id.expiration.ms): records may be there twice",
+    )
+
+
+def not_idempotent(reason: object) -> Incident:
+    return Incident(
+        IncidentKind.NOT_IDEMPOTENT,
+        f"{AT_LEAST_ONCE}: batches have no sequences, so one that is sent again may be there twice: {reason}",
     )
 
 

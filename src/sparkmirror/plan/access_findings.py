@@ -1,4 +1,4 @@
-"""Finds brokers that are too old for a mirror, and rights that it lacks. Pure."""
+"""Finds brokers that are too old for a mirror, rights that it lacks, and what it does without. Pure."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
@@ -17,6 +17,7 @@ from sparkmirror.storage.own_topics import OwnTopic
 
 OLD_BROKER: Final = "old broker"
 MISSING_RIGHT: Final = "missing right"
+AT_LEAST_ONCE: Final = "at least once"
 _AT_LEAST_ONCE: Final = ": without it the flow copies at least once, as Java MirrorMaker 2 does"
 
 
@@ -89,6 +90,18 @@ def missing_right(
         f"{side.principal} has no right to {right} on {side.alias}{effect}",
         side.grant(right),
     )
+
+
+def at_least_once(survey: FlowSurvey) -> Iterator[Finding]:
+    if not survey.is_idempotent:
+        yield Finding(
+            AT_LEAST_ONCE,
+            Severity.WARNS,
+            "enable.idempotence",
+            "it is false, so the flow copies at least once, as Java MirrorMaker 2 does: records may come "
+            "twice after lost responses and crashes",
+            "remove it from the target's producer settings",
+        )
 
 
 def _wanted_rights(survey: FlowSurvey) -> Iterator[tuple[Alias, Right]]:

@@ -52,6 +52,7 @@ def survey_flow(
         topics.untold,
         own=own,
         id_prefix=prefix,
+        is_idempotent=connector.writes_producer_ids,
     )
 
 

@@ -100,6 +100,8 @@ class FlowSurvey:
     """Own topics that exist and are not as they must be."""
     id_prefix: str = FENCING_IDS
     """The prefix of the transactional ids that the flow uses on the target."""
+    is_idempotent: bool = True
+    """Whether batches on the target have producer ids."""
 
     def side(self, cluster: Alias) -> ClusterSurvey:
         return self.source if cluster == self.source.alias else self.target

@@ -14,7 +14,7 @@ from sparkmirror.kafka.wire.error_codes import (
     THROTTLING_QUOTA_EXCEEDED,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from sparkmirror.plan.access_findings import missing_right, missing_rights, old_brokers
+from sparkmirror.plan.access_findings import at_least_once, missing_right, missing_rights, old_brokers
 from sparkmirror.plan.cluster_findings import TOO_MANY_REPLICAS, missing_brokers, one_cluster, other_clusters
 from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.flow_survey import FlowSurvey
@@ -361,6 +361,7 @@ def _switched_off(survey: FlowSurvey) -> Iterator[Finding]:
 _JUDGES: Final[Sequence[Callable[[FlowSurvey], Iterable[Finding]]]] = (
     old_brokers,
     missing_rights,
+    at_least_once,
     missing_brokers,
     _blocked,
     _colliding,

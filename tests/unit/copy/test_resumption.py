@@ -16,6 +16,7 @@ from sparkmirror.domain.errors import KafkaError, RetriableError, SparkmirrorErr
 from sparkmirror.domain.incidents import IncidentKind, OnDataLoss, OnTopicRecreated, Reactions
 from sparkmirror.settings.copy_partition import FormerTarget
 from sparkmirror.settings.source import CopySettings
+from sparkmirror.storage.dead_letters import DeadLetter
 from sparkmirror.storage.positions import Position
 from tests.memory.client_run import OneFault
 from tests.memory.network import Fate
@@ -57,9 +58,11 @@ def started(result: Start | SparkmirrorError) -> Start:
     return result
 
 
-def incident_of(result: Start | SparkmirrorError) -> IncidentKind | None:
-    incident = started(result).incident
-    return None if incident is None else incident.kind
+def incident_of(result: Start | SparkmirrorError) -> IncidentKind:
+    """The incident beside the one that nothing is fenced here."""
+    other, unfenced = started(result).incidents
+    assert unfenced.kind is IncidentKind.UNFENCED
+    return other.kind
 
 
 def stored(stage: Stage) -> Position | None:
@@ -106,9 +109,8 @@ def test_latest_jumps_over_no_record_that_retention_has_left(stage: Stage, kept_
     copy_batches_of(stage, 1)
     stage.source.log(SOURCE).delete_before(kept_from)
     start = started(resume(stage, ResumeReason(position_after(stage, 2), is_gone=True), latest_plan(stage)))
-    assert start.incident is not None
-    assert (start.position, start.incident.kind) == (kept_from, IncidentKind.RECORDS_LOST)
-    assert start.incident.records == lost
+    assert (start.position, incident_of(start)) == (kept_from, IncidentKind.RECORDS_LOST)
+    assert start.incidents[0].records == lost
 
 
 @pytest.mark.parametrize("kept_from", [0, 5])
@@ -163,17 +165,29 @@ def test_a_stored_position_is_continued_under_a_new_producer_id(stage: Stage, *,
     known = stored(stage)
     assert known is not None
     assert (known.offset, known.producer) == (1, start.producer)
-    assert start.incident is not None
-    assert start.incident.kind is IncidentKind.UNFENCED
-    assert "mm2-attempts.near.internal does not exist" in start.incident.text
-    assert "--operation Create --topic mm2-attempts.near.internal" in start.incident.text
+    (incident,) = start.incidents
+    assert incident.kind is IncidentKind.UNFENCED
+    assert "mm2-attempts.near.internal does not exist" in incident.text
+    assert "--operation Create --topic mm2-attempts.near.internal" in incident.text
 
 
 def test_an_attempt_without_unanswered_batches_continues_under_its_sequence(stage: Stage) -> None:
     copy_batches_of(stage, 1)
     settled = ResumeReason(position_after(stage, 2), is_settled=True)
     start = started(resume(stage, settled))
-    assert (start.position, start.producer, start.incident) == (2, ProducerState(PRODUCER, 2, 2), None)
+    assert (start.position, start.producer, start.incidents) == (2, ProducerState(PRODUCER, 2, 2), ())
+
+
+def test_a_batch_that_was_skipped_hides_no_truncated_target(stage: Stage) -> None:
+    copy_batches_of(stage, 2)
+    stage.target.log(TARGET).truncate(2, stage.target.now_ms())
+    skipped = DeadLetter(SOURCE, 5, 5, "too large", 0.0)
+    start = started(resume(stage, ResumeReason(position_after(stage, 6), skipped=skipped)))
+    assert [it.kind for it in start.incidents] == [
+        IncidentKind.BATCH_SKIPPED,
+        IncidentKind.TARGET_TRUNCATED,
+        IncidentKind.UNFENCED,
+    ]
 
 
 def test_a_truncated_target_is_an_incident(stage: Stage) -> None:
@@ -244,10 +258,9 @@ def test_a_target_of_another_name_is_not_called_deleted(stage: Stage, *, is_know
     plan = stage.plan()
     renamed = [replace(each, former_target=FormerTarget("before", former_id)) for each in plan.partitions]
     start = started(resume(stage, ResumeReason(position), replace(plan, partitions=tuple(renamed))))
-    assert start.incident is not None
-    assert (start.position, start.incident.kind) == (5, IncidentKind.TARGET_RECREATED)
-    assert ("records went to before" in start.incident.text) is is_known
-    assert ("deleted" in start.incident.text) is not is_known
+    assert (start.position, incident_of(start)) == (5, IncidentKind.TARGET_RECREATED)
+    assert ("records went to before" in start.incidents[0].text) is is_known
+    assert ("deleted" in start.incidents[0].text) is not is_known
 
 
 def test_in_transactions_the_writers_producer_is_used() -> None:

@@ -74,6 +74,12 @@ def summary(finding: Finding) -> tuple[str, Severity, str]:
     return finding.kind, finding.severity, finding.subject
 
 
+def test_a_flow_that_is_to_write_without_idempotence_is_told_what_that_means(survey: FlowSurvey) -> None:
+    found = [it for it in findings(replace(survey, is_idempotent=False)) if it not in findings(survey)]
+    assert [(it.severity, it.subject) for it in found] == [(Severity.WARNS, "enable.idempotence")]
+    assert "copies at least once" in found[0].text
+
+
 def test_nothing_is_found_where_nothing_is_in_the_way(survey: FlowSurvey) -> None:
     assert findings(survey) == ()
     assert findings(replace(survey, own=[SYNCS])) == ()

@@ -10,7 +10,7 @@ from sparkmirror.cli.commands.connectors.views import View, show
 from sparkmirror.cli.exit_codes import CANNOT_TELL, of_all, of_word
 from sparkmirror.cli.mirrors import FlowAnswer, mirror_of
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.incidents import AT_LEAST_ONCE, IncidentKind
+from sparkmirror.domain.incidents import AT_LEAST_ONCE, LASTING
 from sparkmirror.domain.quantities import as_ago, counted
 from sparkmirror.domain.troubles import REMARKS
 from sparkmirror.migrate.steps import some_of
@@ -85,7 +85,7 @@ def _unknown(flow: FlowAnswer) -> int:
 
 def _unfenced(flow: FlowAnswer) -> Sequence[PartitionView]:
     """The partitions that are copied at least once."""
-    return [it for it in flow.partitions if IncidentKind.UNFENCED.value in it.incidents]
+    return [it for it in flow.partitions if any(kind.value in it.incidents for kind in LASTING)]
 
 
 def _topics(flow: FlowAnswer) -> list[tuple[str, list[PartitionView]]]:

@@ -330,7 +330,7 @@ class PreservedEnds:
         return Start(
             position,
             tail.state,
-            incident,
+            () if incident is None else (incident,),
             logs_read(reason, found),
             claimed=found.claimed,
             keeps_all=found.keeps_all,

@@ -4,6 +4,7 @@ An attempt continues without a new claim as long as nothing that it has sent is 
 """
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
@@ -19,6 +20,7 @@ from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, RetriableError, SparkmirrorError
 from sparkmirror.domain.ids import TopicPartition, is_another
 from sparkmirror.domain.incidents import (
+    LASTING,
     Incident,
     IncidentKind,
     OnNewerPosition,
@@ -39,6 +41,8 @@ _EXPIRED: Final = (
     "records behind the stored position may come twice: the target's log no longer reaches back to it, "
     "and what is left of the attempt before does not tell what was there"
 )
+
+NOT_WANTED: Final = SparkmirrorError("enable.idempotence is false")
 
 ClaimResults = Mapping[TopicPartition, Claimed | Unfenced | SparkmirrorError]
 
@@ -66,8 +70,8 @@ class Succession:
 
     plan: TaskPlan
     claims: Claims | None
-    _unfenced: set[TopicPartition] = field(default_factory=set)
-    """The partitions of which the incident was reported."""
+    _reported: set[tuple[TopicPartition, IncidentKind]] = field(default_factory=set)
+    """The incidents that last, and were reported."""
     _waiting: dict[TopicPartition, tuple[Claimed, float]] = field(default_factory=dict)
     """The claims of partitions that could not start, and when they were made: retries write nothing."""
 
@@ -75,12 +79,11 @@ class Succession:
         self, plans: Sequence[CopyPartition], reasons: Mapping[TopicPartition, ResumeReason]
     ) -> ClaimResults:
         """The claims of those partitions that need one. Raises KafkaError when nothing can be claimed now."""
-        if not self.plan.producer.idempotent:
-            return {}
         wanted = [plan for plan in plans if self._is_needed(reasons[plan.source])]
-        if self.claims is None:
+        if self.claims is None or not self.plan.producer.idempotent:
             missing = missing_topic(self.plan.flow.source, self.plan.state.connection)
-            return dict.fromkeys((plan.source for plan in wanted), Unfenced(missing))
+            why = missing if self.plan.producer.idempotent else NOT_WANTED
+            return dict.fromkeys((plan.source for plan in wanted), Unfenced(why))
         if self.plan.transaction is not None:
             return self._claim_epochs(self.claims, wanted, reasons)
         kept = self.claims.unchanged(self._kept(wanted, reasons))
@@ -260,7 +263,7 @@ class Succession:
         """
         if self.plan.transaction is not None:
             return
-        self._note_unfenced(starts, claims)
+        self._note_lasting(starts, claims)
         if self.claims is None:
             return
         records: list[LogRecord] = []
@@ -277,21 +280,25 @@ class Succession:
         self.claims.write(records)
         self.claims.write(over)
 
-    def _note_unfenced(
+    def _note_lasting(
         self, starts: dict[TopicPartition, Start | SparkmirrorError], claims: ClaimResults
     ) -> None:
-        """Say once of each partition that it is copied at least once."""
-        noted: list[str] = []
+        """Say once of each partition that it is copied at least once, and why."""
+        noted: Counter[str] = Counter()
         for source, start in starts.items():
+            if not isinstance(start, Start):
+                continue
             claim = claims.get(source)
-            if isinstance(claim, Unfenced) and isinstance(start, Start) and start.incident is None:
-                if source in self._unfenced:
-                    continue
-                self._unfenced.add(source)
-                noted.append(unfenced(claim.reason).text)
-                starts[source] = start._replace(incident=unfenced(claim.reason))
-        if noted:
-            _log.warning("%d partitions: %s", len(noted), noted[0])
+            every = start.incidents
+            if isinstance(claim, Unfenced):
+                every = (*every, unfenced(claim.reason))
+            new = tuple(it for it in every if (source, it.kind) not in self._reported)
+            lasting = [it for it in new if it.kind in LASTING]
+            self._reported.update((source, it.kind) for it in lasting)
+            noted.update(it.text for it in lasting)
+            starts[source] = start._replace(incidents=new)
+        for text, count in noted.items():
+            _log.warning("%d partitions: %s", count, text)
 
     def _is_needed(self, reason: ResumeReason) -> bool:
         """Whether a claim is needed: in transactions only to fence an attempt without them."""

@@ -6,7 +6,7 @@ import pytest
 from sparkmirror.cli.commands.mirror_status import status_view, to_json
 from sparkmirror.cli.main import main
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow
-from sparkmirror.domain.incidents import unfenced
+from sparkmirror.domain.incidents import not_idempotent, unfenced
 from sparkmirror.domain.troubles import NEVER_RUN, Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import ClusterLook, ConnectorLook, HeartbeatLook
 from sparkmirror.storage.progress import Driver, PartitionState
@@ -55,6 +55,17 @@ def test_the_view_has_topics_failures_process_and_groups() -> None:
         "  page-views-3: no right to WRITE",
         "  1 consumer group with checkpoints: billing",
     ]
+
+
+@pytest.mark.parametrize("kinds", [["unfenced"], ["not-idempotent"], ["records-lost", "unfenced"]])
+def test_partitions_that_are_copied_at_least_once_are_counted_whatever_else_happened(
+    kinds: list[str],
+) -> None:
+    notice = f"something else; {not_idempotent('enable.idempotence is false').text}"
+    at_least_once = look(reported={"notice": notice}, incidents=dict.fromkeys(kinds, 1))
+    found = answers(source(at_least_once, look("views")))
+    assert to_json(found[0])["unfenced_partitions"] == 1
+    assert f"  1 partition: {notice}" in status_view(found).notes
 
 
 def test_topics_that_other_flows_write_too_are_well_and_told() -> None:

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -11,6 +12,7 @@ from tests.memory.network import Fate
 from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
 
 PRODUCE = 0
+BOTH = {IncidentKind.UNFENCED: 1, IncidentKind.NOT_IDEMPOTENT: 1}
 RIGHT = "needs WRITE on transactional ids that begin with sparkmirror-: kafka-acls.sh"
 
 
@@ -51,14 +53,51 @@ def test_without_idempotent_writes_a_crash_repeats_records_and_loses_none(partit
     partition.run_until_stored(49)
     partition.write_batches(50, 70)
     partition.run_until_written(70)
-    assert IncidentKind.NOT_IDEMPOTENT in copy_of(first).incidents
+    assert copy_of(first).incidents == BOTH
+    assert RIGHT in str(copy_of(first).notice)
     first.kill()
     partition.require_stored(49)
     second = partition.start()
     partition.write_batches(70, 80)
     partition.run_for(QUIET_S)
     assert partition.copied == [*range(70), *range(50, 80)]
-    assert IncidentKind.NOT_IDEMPOTENT in copy_of(second).incidents
+    assert copy_of(second).incidents == BOTH
+
+
+def test_a_user_who_wants_no_idempotent_writes_is_told_what_that_means(
+    partition: OnePartition, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once of each partition, however often it starts again."""
+    partition.stage.target.transactions.is_denied = False
+    partition.plan = replace(partition.plan, producer=replace(partition.plan.producer, idempotent=False))
+    task = partition.start()
+    partition.write_batches(0, 50)
+    partition.run_until_stored(49)
+    partition.source.truncate(30, partition.stage.source.now_ms())
+    partition.stage.source.changed()
+    partition.run_for(1.0)
+    partition.write_batches(50, 80)
+    partition.run_for(QUIET_S)
+    assert partition.copied == list(range(80))
+    assert copy_of(task).incidents == {**BOTH, IncidentKind.SOURCE_TRUNCATED: 1}
+    told = [it.getMessage() for it in caplog.records if "enable.idempotence is false" in it.getMessage()]
+    assert len(told) == len(BOTH)
+    assert all("copying at least once" in it for it in told)
+
+
+def test_what_the_target_lost_hides_no_missing_right(partition: OnePartition) -> None:
+    first = partition.start_and_copy(30)
+    partition.write_batches(30, 50)
+    partition.run_until_stored(49)
+    first.kill()
+    partition.target.truncate(30, partition.stage.target.now_ms())
+    partition.write_batches(50, 60)
+    copy = copy_of(partition.start())
+    partition.run_for(QUIET_S)
+    assert partition.copied == [*range(30), *range(50, 60)]
+    assert copy.incidents == {IncidentKind.TARGET_TRUNCATED: 1, IncidentKind.UNFENCED: 1}
+    assert "the target lost 20 records" in str(copy.notice)
+    assert RIGHT in str(copy.notice)
 
 
 def test_an_orderly_restart_repeats_nothing(partition: OnePartition) -> None:
