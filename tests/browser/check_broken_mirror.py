@@ -22,7 +22,7 @@ from tests.support.mirror import REPLICATION, running_mirror
 from tests.support.topic_reader import await_leaders
 
 WITHIN_S: Final = 60.0
-"""On a busy machine; brokers notice that one is gone after 1.5 s, clients after a few seconds."""
+"""Enough for a busy machine; brokers notice that one is gone after 1.5 s, clients after a few seconds."""
 LED, REFUSED, GONE, CALM = "seen.led", "seen.refused", "seen.gone", "seen.calm"
 LATER: Final = "seen.later"
 SESSION: Final = {"broker.session.timeout.ms": "1500", "broker.heartbeat.interval.ms": "500"}
@@ -37,7 +37,7 @@ class Broken:
         self.page = page
 
     def text_of(self, name: str) -> str:
-        """Of the thing in the list of what is not well, empty if it is not there."""
+        """Return the text of a thing in the list of what is not well, empty if it is not there."""
         return next((text for text in self.needs() if name in text), "")
 
     def needs(self) -> list[str]:

@@ -134,7 +134,7 @@ def reader(browser: Browser, axe: str, pictures: Pictures, tmp_path: Path) -> "R
 
 
 class Complaints:
-    """What a page must not do: errors, messages of the console, requests to elsewhere, dialogs."""
+    """Collects what a page must not do: errors, messages of the console, requests to elsewhere, dialogs."""
 
     def __init__(self, page: Page, url: str) -> None:
         self.found: list[str] = []
@@ -260,7 +260,7 @@ def test_a_page_says_that_it_is_old_and_continues_when_the_mirror_is_back(browse
 def test_a_page_follows_whatever_happens_to_its_first_requests(
     happens: str, served: Served, browser: Browser
 ) -> None:
-    """As in the first second of a mirror on a busy machine."""
+    """The mirror is in its first second, on a busy machine."""
     page = browser.new_page()
     handled: list[str] = []
 

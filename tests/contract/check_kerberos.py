@@ -125,7 +125,7 @@ def test_a_ticket_cache_is_a_login(broker: SecuredBroker, folder: Path) -> None:
 
 
 def confined(settings: ConnectionSettings, folder: Path) -> ConnectionSettings:
-    """As of a config of the REST API, whose files lie below the folder."""
+    """Settings as of a config of the REST API, whose files lie below the folder."""
     assert settings.sasl is not None
     assert settings.sasl.kerberos is not None
     kerberos = replace(settings.sasl.kerberos, roots=(str(folder),))

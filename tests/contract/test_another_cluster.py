@@ -120,7 +120,7 @@ def test_another_target_is_mirrored_as_at_a_first_start_if_configured(
 def test_another_source_is_mirrored_as_at_a_first_start_if_configured(
     source: MemoryServer, target: MemoryServer
 ) -> None:
-    """Its offsets are not those that the positions speak of."""
+    """The other cluster's offsets are not those that the positions speak of."""
     with mirroring(source, target, on_cluster_change="continue"):
         await_copied(target, (0, 100))
         await_position(target, 99)

@@ -53,7 +53,7 @@ def stages(bench: Bench, topic: str) -> list[Stage]:
 
 @contextmanager
 def crashing(bench: Bench, topic: str) -> Iterator[None]:
-    """As `running`, but at the end the state topics say what they said before it stopped in order."""
+    """Like `running`, but at the end the state topics say what they said before it stopped in order."""
     with running(bench.plan(TopicPartition(topic, 0))):
         yield
         await_value(lambda: Stage.OPEN in stages(bench, topic), WAIT_S, lambda: f"{stages(bench, topic)}")

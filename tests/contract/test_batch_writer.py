@@ -39,7 +39,7 @@ def test_batches_carry_one_producers_consecutive_sequences(cluster: AnyCluster) 
 def test_sequence_used_by_another_producer_is_reported_and_can_restart(
     cluster: AnyCluster,
 ) -> None:
-    """As after the broker has lost the producer's state, or another producer has used its id."""
+    """The broker has lost the producer's state, or another producer has used its id."""
     partition = TopicPartition("contract.writer-foreign", 0)
     create_topic(cluster.bootstrap_servers, partition.topic)
     unwritten = [numbered(1, at) for at in (2, 3, 4)]

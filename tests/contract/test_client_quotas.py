@@ -133,7 +133,7 @@ def test_copying_continues_where_a_quota_for_requests_throttles_them_all(
 def test_a_crash_is_resumed_from_under_a_quota_for_reading_the_target(
     real_bench: Bench, watch: ProgressReports
 ) -> None:
-    """What lies behind the stored position is read back, after the throttle times that this takes."""
+    """Records behind the stored position are read back, after the throttle times that this takes."""
     topic = "contract.quota.crash"
     real_bench.create(topic)
     written = fill(real_bench, topic, 10)
@@ -153,7 +153,7 @@ def test_a_crash_is_resumed_from_under_a_quota_for_reading_the_target(
 
 
 def test_topics_are_created_one_by_one_under_a_quota_for_the_controller(real_bench: Bench) -> None:
-    """What a response refuses for the quota is created later, and no request times out."""
+    """Topics that a response refuses for the quota are created later, and no request times out."""
     settings = replace(connection(real_bench.target), request_timeout_s=TIMEOUT_S)
     names = [f"contract.mutation.{number}" for number in range(20)]
     left = {name: TopicCreation(name, 2, 1, {}) for name in names}

@@ -77,7 +77,7 @@ def test_applied_plan_leaves_nothing_to_do(sync: ConfigSync, target_cluster: Loc
 def test_refused_configs_do_not_block_the_others(
     sync: ConfigSync, target_cluster: LocalCluster, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """For one invalid config the broker refuses the whole request about a topic."""
+    """One invalid config makes the broker refuse the whole request about a topic."""
     caplog.set_level(logging.INFO, LOGGER)
     sync.apply(ConfigPlan({COPY: (TIERED, LONGER)}))
     assert not caplog.records

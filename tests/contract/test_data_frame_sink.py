@@ -1,4 +1,4 @@
-"""What the sink writes is in the topic exactly once, however drivers and tasks end; without a session."""
+"""The sink's rows are in the topic exactly once, however drivers and tasks end; without a session."""
 
 import pickle
 from collections import Counter
@@ -57,7 +57,7 @@ class Query:
         return Sink(parsed, planned(parsed))
 
     def committer(self) -> Sink:
-        """As another process makes it: it knows nothing of the plan."""
+        """Make a sink as another process does: it knows nothing of the plan."""
         sink: Any = Sink(write_options(self.options), None)  # type: ignore[arg-type]
         return sink  # type: ignore[no-any-return]
 

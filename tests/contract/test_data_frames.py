@@ -57,7 +57,7 @@ def write(cluster: AnyCluster, topic: str, numbers: range, *, partition: int, **
 
 
 def consumed(cluster: AnyCluster, topic: str, **settings: Any) -> list[Row]:
-    """What confluent-kafka reads, as rows."""
+    """Read with confluent-kafka, as rows."""
     consumer = confluent.Consumer(
         {
             "bootstrap.servers": cluster.bootstrap_servers,
@@ -113,7 +113,7 @@ def read(reader: BatchReader) -> list[Row]:
 
 
 def rows_of(reader: BatchReader | StreamReader, partitions: Sequence[Any]) -> list[Row]:
-    """As tasks read, which get reader and partition pickled."""
+    """Read as tasks do, which get reader and partition pickled."""
     found: list[Row] = []
     for partition in partitions:
         in_task = pickle.loads(pickle.dumps((reader, partition)))

@@ -60,7 +60,7 @@ STILL_S: Final = 0.2
 POSITIONS: Final = "failback.positions"
 PROGRESS: Final = "failback.progress"
 ATTEMPTS: Final = "failback.attempts"
-"""On both sides; those of other tests are on one."""
+"""Topics on both sides; other tests have theirs on one."""
 OWNER: Final = owner_of(POSITIONS, CONNECTOR)
 NOTHING_LOST: Final = Losses()
 NEAR, FAR = Alias("near"), Alias("far")
@@ -148,7 +148,7 @@ class Pair:
             await_value(is_refused, WAIT_S, lambda: "it is not refused")
 
     def verified(self, source: Alias) -> Comparison:
-        """As `sparkmirror verify` does."""
+        """Compare as `sparkmirror verify` does."""
         name = f"{source}->{other(source)}"
         (flow,) = mirroring_flows(self.file, read_mirror_maker_file(self.file).flows, [name])
         contents = flow_partitions(*flow, None)
@@ -161,7 +161,7 @@ class Pair:
             assert run(lambda: [promotion.survey()], promotion.apply).failure is None
 
     def failback(self, source: Alias, losses: Losses = NOTHING_LOST) -> TopicFailback:
-        """Of the flow from `source`, that was promoted."""
+        """Make the failback of the promoted flow from `source`."""
         wanted = Wanted(self.topic.__eq__, [self.topic])
         return TopicFailback(self.access(source), self.access(other(source)), wanted, STILL_S, losses)
 
@@ -305,7 +305,7 @@ def test_what_one_side_has_alone_is_kept_aside_before_its_topic_is_recreated(pai
 
 
 def test_an_interrupted_run_keeps_no_record_twice_and_deletes_the_topic_in_the_end(pair: Pair) -> None:
-    """As where it was killed while it kept records, and again before the topic was deleted."""
+    """The run was killed while it kept records, and again before the topic was deleted."""
     promoted(pair)
     pair.write(NEAR, 3, 100)
     near, aside = pair.clusters[NEAR], f"aside.{pair.topic}"
@@ -330,7 +330,7 @@ def test_an_interrupted_run_keeps_no_record_twice_and_deletes_the_topic_in_the_e
 
 
 def test_records_that_the_old_source_has_lost_come_back(pair: Pair) -> None:
-    """As where it came up without a log: what it had written itself is copied to it, too."""
+    """The old source came up without a log: what it had written itself is copied to it, too."""
     promoted(pair)
     near = pair.clusters[NEAR]
     delete_topic(near, pair.topic)
@@ -356,7 +356,7 @@ def test_the_wrong_direction_is_named(pair: Pair) -> None:
 
 
 def test_a_crash_behind_the_first_batch_is_resumed(pair: Pair) -> None:
-    """No position is stored by then: the record alone says what the log held before."""
+    """There is no stored position by then: the record alone says what the log held before."""
     promoted(pair)
     assert pair.fail_back(NEAR).failure is None
     pair.copy(FAR)

@@ -83,7 +83,7 @@ def write_topics(source: MemoryServer) -> None:
 
 
 def offsets_in(cluster: MemoryServer, prefix: str) -> Mapping[TopicPartition, list[int]]:
-    """Those of all records, since a mirror copies aborted ones too by default."""
+    """The offsets of all records, since a mirror copies aborted ones too by default."""
     found: dict[TopicPartition, list[int]] = {}
     for partition in KINDS:
         for record in records(cluster, f"{prefix}{partition.topic}"):
@@ -140,7 +140,7 @@ def checkpointed(sides: Side) -> Offsets:
 
 
 def inexact(sides: Side) -> list[str]:
-    """Those that don't have the same number of records before them on both sides."""
+    """The offsets that don't have the same number of records before them on both sides."""
     found = checkpointed(sides)
     return [
         f"{group} {partition}: {upstream} became {found.get((group, partition))}"

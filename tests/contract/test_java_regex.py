@@ -114,7 +114,7 @@ _ATOMS_OF_JAVA: Final = (
     *("\\z", "\\Z", "\\b", "\\B", "\\G", "\\1", "\\k<n>", "\\X", "[a-c[x-z]]", "[^a[b]]", "[a-z&&[^b]]"),
     *("[\\Qa-z\\E]", "[[:a:]]", "[a&&b]", "[&&a]", "[\\x41-\\x43]", "[\\p{Lu}a]"),
 )
-"""What only Java accepts."""
+"""Expressions that only Java accepts."""
 
 _QUANTIFIERS: Final = (
     *("", "", "", "", "", "", "*", "+", "?", "*?", "+?", "??", "{2}", "{1,2}", "{0,}", "{1,}?"),

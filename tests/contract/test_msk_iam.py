@@ -48,7 +48,7 @@ ASSUMED: Final = f"""
 
 @contextmanager
 def security_token_service() -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Its URL, and the Authorization header and body of each request, as AWS's service gets them."""
+    """Yield the service's URL, and each request's Authorization header and body, as AWS gets them."""
     asked: list[tuple[str, str]] = []
 
     class Handler(http.server.BaseHTTPRequestHandler):

@@ -91,7 +91,7 @@ def placed(cluster: AnyCluster, topic: str, *, read_committed: bool = True) -> l
 
 
 def verified(bench: Bench, topic: str, *, preserves_offsets: bool) -> Comparison:
-    """As `sparkmirror verify` does."""
+    """Compare as `sparkmirror verify` does."""
     consumer = ConsumerSettings(connection(bench.source), read_committed=True)
     sides = Sides(Flow(SOURCE, Alias("far")), consumer, ConsumerSettings(connection(bench.target)))
     copied = CopyPartition(TopicPartition(topic, 0), remote(topic), preserves_offsets=preserves_offsets)
@@ -266,7 +266,7 @@ def test_a_long_gap_is_filled_in_bulk(bench: Bench, topic: str) -> None:
 
 
 def coordinated(bench: Bench, topic: str) -> int:
-    """How often the target's coordinators have noted something of the transactional ids of this topic."""
+    """Count the entries of the target's coordinators about the transactional ids of this topic."""
     noted = records(bench.target, "__transaction_state")
     return sum(topic.encode() in (record.key() or b"") for record in noted)
 
@@ -364,7 +364,7 @@ def test_a_foreign_record_stops_the_partition(bench: Bench, topic: str, watch: P
 
 
 def repeat_marker(bench: Bench, topic: str) -> None:
-    """As a coordinator does that starts between a marker and the record of its completion."""
+    """Repeat a marker as a coordinator does that starts between a marker and the record of its completion."""
     settings, at = connection(bench.target), TopicPartition(remote(topic), 0)
     last = stored_batches(bench.target, remote(topic))[-1].header
     assert last.attributes & CONTROL
@@ -474,14 +474,14 @@ WRITTEN_MS: Final = 1_700_000_000_000
 
 
 def copy_as_java(bench: Bench, topic: str, some: list[Keyed], position: int) -> None:
-    """Its producer has another id, and its position names none."""
+    """Java's producer has another id, and its position names none."""
     for cluster, name in ((bench.source, topic), (bench.target, remote(topic))):
         append(cluster, name, some, timestamp_ms=WRITTEN_MS)
     store(bench, topic, Position(position))
 
 
 def test_java_takes_over_and_gives_back(bench: Bench, topic: str) -> None:
-    """Where no offset is missing it keeps them, too."""
+    """Java keeps offsets, too, where none is missing."""
     append(bench.source, topic, numbered(5))
     with running(plan_of(bench, topic)):
         await_same(bench, topic, 5)
@@ -532,7 +532,7 @@ def test_a_topic_that_was_mirrored_with_other_offsets_is_refused(
 
 
 def test_a_log_start_that_went_back_is_moved_again(bench: Bench, topic: str) -> None:
-    """As brokers restore it that were killed: here it was never moved."""
+    """Killed brokers restore such a log start: here it was never moved."""
     append(bench.target, remote(topic), numbered(9))
     target = connection(bench.target)
     watch, partition = LogStartWatch(target), TopicPartition(remote(topic), 0)
@@ -548,7 +548,7 @@ def test_a_log_start_that_went_back_is_moved_again(bench: Bench, topic: str) -> 
 
 
 def test_a_log_start_that_can_not_be_moved_yet_is_due_at_once(bench: Bench, topic: str) -> None:
-    """As where all brokers have crashed, and a leader does not know yet what is replicated."""
+    """All brokers have crashed, and a leader does not know yet what is replicated."""
     target, partition = connection(bench.target), TopicPartition(remote(topic), 0)
     watch = LogStartWatch(target)
     watch.begin(partition, 4)

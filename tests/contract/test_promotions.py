@@ -84,7 +84,7 @@ def bench(real_bench: Bench) -> Bench:
 
 @pytest.fixture(scope="session")
 def watch(bench: Bench) -> Iterator[ProgressReports]:
-    """Its own: pytest would keep the shared one for files whose `bench` is another."""
+    """Watch this file's bench: pytest would keep the shared one for files whose `bench` is another."""
     made = ProgressReports(bench)
     yield made
     made.close()
@@ -346,7 +346,7 @@ def test_where_the_source_is_gone_what_was_copied_is_promoted(
 def test_a_stopped_topic_can_be_copied_again(
     bench: Bench, topic: str, access: FlowAccess, watch: ProgressReports
 ) -> None:
-    """As where the command was killed before the switch."""
+    """The command was killed before the switch."""
     append(bench.source, topic, numbered(5))
     record(access, topic, Stage.STOPPING)
     with running(plan_of(bench, topic), fenced_pause_s=0.3):
@@ -375,7 +375,7 @@ def leave_fence(access: FlowAccess, topic: str) -> None:
 def test_an_interrupted_switch_is_continued_and_not_undone(
     bench: Bench, topic: str, access: FlowAccess
 ) -> None:
-    """As where the command was killed after it had written a fence."""
+    """The command was killed after it had written a fence."""
     append(bench.source, topic, numbered(5))
     with running(plan_of(bench, topic), fenced_pause_s=0.3):
         await_copied(bench, topic, 5)

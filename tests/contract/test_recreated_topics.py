@@ -14,7 +14,7 @@ from tests.contract.copying import Bench, ProgressReports, remote, running
 from tests.support.broker_data import Keyed, append, create_topic, delete_topic, numbered
 
 OLD, NEW, LATER = numbered(9), numbered(30, 100), numbered(4, 200)
-"""Of a source topic: more than before, so that the old position exists in the new topic too."""
+"""Records of a source topic: more than before, so that the old position exists in the new topic too."""
 
 
 @pytest.fixture
@@ -103,7 +103,7 @@ def test_start_without_the_topic_keeps_its_former_topic_id(
 
 
 def test_topics_recreated_during_the_copy(bench: Bench, watch: ProgressReports, topic: str) -> None:
-    """What is read and written by id is of the old topics, or nothing."""
+    """Reads and writes by id concern the old topics, or nothing."""
     with running(bench.plan(TopicPartition(topic, 0))):
         watch.await_progress(topic, lambda report: report.lag == 0)
         recreate_source(bench, topic)

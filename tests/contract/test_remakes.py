@@ -131,7 +131,7 @@ def both(bench: Bench, topic: str) -> tuple[Placed, Placed]:
 
 
 def mirror(bench: Bench, topic: str) -> None:
-    """As without `offsets.preserve`."""
+    """Mirror without `offsets.preserve`."""
     with running(plan_of(bench, topic, preserves=False)):
         await_value(lambda: len(both(bench, topic)[1]) == 7, WAIT_S, lambda: str(both(bench, topic)))
     assert [offset for offset, _ in both(bench, topic)[0]] == [0, 1, 2, 4, 5, 6, 7]
@@ -140,7 +140,7 @@ def mirror(bench: Bench, topic: str) -> None:
 
 @pytest.fixture
 def groups(bench: Bench) -> Iterator[Groups]:
-    """Of the target."""
+    """The groups of the target."""
     with closing(Groups(connection(bench.target))) as made:
         yield made
 
@@ -247,7 +247,7 @@ def test_an_interrupted_run_continues_with_what_it_remembers(
 def test_a_run_that_sees_the_old_topic_for_a_moment_forgets_no_group(
     bench: Bench, topic: str, access: FlowAccess, groups: Groups
 ) -> None:
-    """As brokers show it whose metadata are old; they have forgotten the groups by then."""
+    """Brokers have old metadata; they have forgotten the groups by then."""
     mirror(bench, topic)
     commit(groups, topic, late=5)
     with closing(remaking_of(access, topic)) as remaking:
@@ -304,7 +304,7 @@ def test_a_partition_that_another_producer_has_stopped_is_recreated(
 def test_a_copy_that_its_source_has_outrun_starts_over_where_that_is_wanted(
     bench: Bench, topic: str, access: FlowAccess, groups: Groups
 ) -> None:
-    """As where the mirror stood still for longer than the source's retention."""
+    """The mirror did not run for longer than the source's retention."""
     plan_now = plan_of(bench, topic, preserves=True)
     with running(plan_now):
         await_value(
@@ -346,7 +346,7 @@ def test_a_flow_that_preserves_nothing_deletes_nothing(bench: Bench, topic: str,
 
 
 def test_a_flow_that_continues_as_before_is_told(bench: Bench, topic: str, access: FlowAccess) -> None:
-    """As where the mirror was not restarted with the file: it copies what comes next only."""
+    """The mirror was not restarted with the file: it copies what comes next only."""
     mirror(bench, topic)
     with running(plan_of(bench, topic, preserves=False)):
         await_value(

@@ -59,7 +59,7 @@ def state_of(position: Position) -> ProducerState:
 
 
 def test_the_first_position_is_stored_before_the_first_record(bench: Bench, topic: str) -> None:
-    """Without it, a successor would not know the producer id of the first records."""
+    """A successor would otherwise not know the producer id of the first records."""
     with running(bench.plan(TopicPartition(topic, 0))):
         await_value(lambda: bench.position(TopicPartition(topic, 0)) == -1, WAIT_S, lambda: "no position")
     begun = stored(bench, topic)
@@ -188,7 +188,7 @@ def test_without_the_topic_of_attempts_records_behind_the_position_are_copied_ag
 
 
 def test_overlapping_attempts_copy_each_record_once(bench: Bench, topic: str) -> None:
-    """As when Spark has lost an executor whose task still runs beside its next attempt."""
+    """Spark has lost an executor whose task still runs beside its next attempt."""
     copy_some(bench, topic, 1)
     plan = bench.plan(TopicPartition(topic, 0))
     with ExitStack() as attempts:

@@ -122,7 +122,7 @@ def issuer(
 ) -> Iterator[tuple[str, list[tuple[str | None, str]]]]:
     """A token endpoint, with these keys over TLS.
 
-    Its URL, and the Authorization header and body of each request.
+    Yields the endpoint's URL, and the Authorization header and body of each request.
     """
     asked: list[tuple[str | None, str]] = []
 
@@ -193,7 +193,7 @@ def test_refusal_of_an_endpoint_is_told_without_the_secret(secured: SecuredBroke
 
 
 def test_a_refused_token_is_not_used_again(secured: SecuredBroker) -> None:
-    """As after a revocation: its life is not over yet. All clients together ask as often as one."""
+    """The token was revoked: its life is not over yet. All clients together ask as often as one."""
     expired = Tokens().token(TokenSource(subject="alice", lifetime_s=-60))
     issued = [expired]
     with issuer(token=lambda: issued[-1]) as (url, asked):

@@ -1,4 +1,4 @@
-"""Where a structured stream continues on a flow's target, by the offsets of its checkpoint.
+"""A structured stream continues on a flow's target, by the offsets of its checkpoint.
 
 Clusters are in memory, Spark's tasks are threads.
 """

@@ -1,4 +1,4 @@
-"""What was selected and can't be done is in every state: the process, its file from elsewhere, metrics.
+"""A selected thing that can't be done is in every state: the process, its file from elsewhere, metrics.
 
 Clusters are in memory, Spark's tasks are threads.
 """
@@ -50,11 +50,11 @@ class Running(NamedTuple):
     flow: ConfiguredFlow
 
     def inside(self) -> FlowView:
-        """What the process knows, as /mirror, pages and /metrics show it."""
+        """The view of the process, as /mirror, pages and /metrics show it."""
         return _view(self.mirror.looks())
 
     def outside(self) -> FlowView:
-        """What its file tells from Kafka alone, as status, lag and top show it."""
+        """The view that its file gives from Kafka alone, as status, lag and top show it."""
         assert self.flow.source is not None
         with closing(MirrorWatch([(self.flow, self.flow.source)])) as watch:
             watch.look()

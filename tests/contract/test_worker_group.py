@@ -452,7 +452,7 @@ def consumer(cluster: LocalCluster, group_id: str, **config: object) -> confluen
 
 
 def is_member(stranger: confluent.Consumer) -> bool:
-    """Whether the consumer has an assignment. Its member id proves nothing: with KIP-848 it chooses that."""
+    """Whether the consumer has an assignment. The member id proves nothing: with KIP-848 it chooses that."""
     stranger.poll(0.05)  # a message may be a transient error
     return bool(stranger.assignment())
 

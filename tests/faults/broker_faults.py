@@ -165,7 +165,7 @@ def _lose_by_full_disk(side: Side, broker: int) -> None:
 
 @fault(Area.BROKERS, SHORT, need=Need.WRITES)
 def fill_all_disks(testbed: DrillTestbed, rng: random.Random) -> Iterator[None]:
-    """No broker can write any more; an operator frees space and restarts all of them."""
+    """Fill all disks: no broker can write any more. An operator frees space and restarts all of them."""
     side = testbed.target
     for broker in rng.sample(range(BROKERS), BROKERS):
         side.fill_disk(broker)

@@ -19,7 +19,7 @@ Offsets = Mapping[int, int]
 
 
 class Place(NamedTuple):
-    """Where a record is on both sides."""
+    """The offsets of a record on both sides."""
 
     source: int
     target: int
@@ -100,7 +100,7 @@ class Groups:
                 yield Place(offset, on_target[identity])
 
     def _records(self, servers: str, topic: str, partition: int) -> Iterator[tuple[object, int]]:
-        """What tells each record from the others, and its offset."""
+        """Yield what tells each record from the others, and its offset."""
         with TopicReader(servers, topic) as reader:
             for record in reader.read(partition):
                 offset = record.offset()

@@ -32,7 +32,7 @@ CONFIGS: Final[Mapping[str, dict[str, str]]] = {
 _KEYS: Final = 20
 """The number of keys of the compacted topic."""
 _AGE_S: Final = 2 * 86_400.0
-"""Of the old records: brokers forget a producer after a day."""
+"""The age of the old records: brokers forget a producer after a day."""
 _RATE: Final = 150
 _TICK_S: Final = 0.05
 _PRODUCER: Final[Mapping[str, str | int | bool]] = {

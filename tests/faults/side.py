@@ -209,7 +209,7 @@ class Side:
         )
 
     def topic_ids(self, topics: Collection[str]) -> Mapping[str, bytes]:
-        """Those of the topics that are there."""
+        """Return the ids of the topics that are there."""
         with suppress(SparkmirrorError):
             return read_metadata(self.connection, topics).topic_ids
         return {}

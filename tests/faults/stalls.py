@@ -16,7 +16,7 @@ _RESPONSE_TIMEOUT_S: Final = 2.0
 
 
 class Stall(NamedTuple):
-    """No record arrived in a partition for so long, until `ended_at` (monotonic)."""
+    """A partition without a new record for so long, until `ended_at` (monotonic)."""
 
     partition: int
     seconds: float

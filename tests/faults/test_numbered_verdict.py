@@ -50,7 +50,7 @@ def test_a_batch_that_came_without_the_one_before_is_there_again_behind_it() -> 
 
 
 def test_what_the_source_has_twice_is_there_twice() -> None:
-    """Its brokers forget the load's producer, too."""
+    """The source's brokers forget the load's producer, too."""
     source = [*SOURCE[:4], *SOURCE[2:]]
     assert numbered_problems(source, source, NOTHING) == []
     assert numbered_problems(source, source, NOTHING, may_repeat=True) == []

@@ -55,7 +55,7 @@ _CLIENTS: Final = (
 _PYTHON_PATH: Final = [path for path in (os.environ.get("PYTHONPATH"),) if path]
 _CLOCK_FOLDER: Final = Path(__file__).with_name("wall_clock")
 PYTHON_PATH: Final = os.pathsep.join([str(Path(__file__).with_name("functions")), *_PYTHON_PATH])
-"""Where Python finds the flow's function."""
+"""The path on which Python finds the flow's function."""
 _WAIT_S: Final = 400.0
 _RESPONSE_TIMEOUT_S: Final = 70.0
 """Longer than librdkafka waits for brokers."""
@@ -245,7 +245,7 @@ class DrillTestbed:
         self.await_copy_job(before)
 
     def create_some_topics(self, count: int) -> list[str]:
-        """Of the source, to be mirrored. They stay empty. Returns their names."""
+        """Create topics of the source, to be mirrored. They stay empty. Returns their names."""
         names = [f"{EXTRA_TOPIC}.{self._some_topics + at}" for at in range(count)]
         self._some_topics += count
         for name in names:
@@ -355,7 +355,7 @@ def clusters(home: Path) -> AbstractContextManager[tuple[LocalCluster, LocalClus
 
 
 def create_numbered(source: LocalCluster, target: LocalCluster) -> None:
-    """On both sides, before a mirror starts: it would give all of them three replicas."""
+    """Create topics on both sides, before a mirror starts: it would give all of them three replicas."""
     for cluster, names in ((source, str), (target, remote)):
         for topic in NUMBERED:
             replicas = FRAIL_REPLICAS if topic == FRAIL else (tuple(range(BROKERS)),) * NUMBERED_PARTITIONS

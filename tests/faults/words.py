@@ -61,7 +61,7 @@ class WordWatch(BackgroundWatch):
         """By partition: since when a record was missing, when a word about it was wrong."""
         self.wrong: list[str] = []
         self.looks = 0
-        """How often the mirror answered."""
+        """The number of times that the mirror answered."""
 
     def _watch(self) -> None:
         while not self._stop.wait(_LOOK_S):

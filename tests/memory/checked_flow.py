@@ -112,7 +112,7 @@ class CheckedFlow:
                 self.ends.target.delete(topic)
 
     def create_own_topics(self) -> None:
-        """Those that are not there, as the driver does."""
+        """Create the topics that are missing, as the driver does."""
         for topic, partitions in ((POSITIONS, POSITION_PARTITIONS), (self.progress_topic, 1)):
             if topic not in self.ends.target.topics:
                 self.ends.target.create(topic, partitions, _COMPACTED)

@@ -43,7 +43,7 @@ class MemoryTopic:
 
 
 class MemoryBroker:
-    """An `Endpoint` of the network. Its sessions are lost when it stops; its logs are not."""
+    """An `Endpoint` of the network. Sessions are lost when it stops; its logs are not."""
 
     def __init__(self, cluster: "MemoryCluster", node_id: int, host: str, port: int) -> None:
         self.cluster = cluster

@@ -30,7 +30,7 @@ class Ledger:
         """`due_of` says what transforms make of a record that would be due otherwise."""
         self._due_of = due_of
         self.records: list[LogRecord] = []
-        """As the source has stored them."""
+        """The records as the source has stored them."""
         self.offsets: list[int] = []
         self.dues: list[Due] = []
         self.bad: set[int] = set()

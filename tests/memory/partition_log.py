@@ -66,14 +66,14 @@ class PartitionLog:
         self.start = 0
         self.end = 0
         self.replicated_end: int | None = None
-        """Where the followers are, None for as far as the leader; see `hold`."""
+        """The offset that followers have reached, None for as far as the leader; see `hold`."""
         self.batches: list[Stored] = []
         self.producers = ProducerStates()
         self.aborted: list[Aborted] = []
         self.begun: list[tuple[int, int]] = [(0, 0)]
         """Leader epochs, each with its first offset."""
         self.replicas = self.in_sync = 1
-        """How many replicas there are, and how many of them are in sync."""
+        """The number of replicas, and how many of them are in sync."""
         self.changes = 0
         """Grows whenever a reader may see something else than before."""
 

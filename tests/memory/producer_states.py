@@ -49,7 +49,7 @@ class ProducerStates:
         self.expiration_ms = EXPIRATION_MS
         """`producer.id.expiration.ms`."""
         self.sweep_ms = SWEEP_MS
-        """How often a broker looks for expired producers: until then it knows them."""
+        """The interval at which a broker looks for expired producers: until then it knows them."""
         self._swept_at: int | None = None
 
     def duplicate(self, header: BatchHeader) -> int | None:

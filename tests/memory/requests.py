@@ -112,7 +112,7 @@ def _decoded(api_key: int, version: int, frame: bytes) -> Any:
 
 @lru_cache(_CACHED)
 def _decoded_before(api_key: int, version: int, before: bytes, after: bytes) -> Any:
-    """A request that is the same as others but for its correlation id. Their handlers don't change it."""
+    """A request that is the same as others but for its correlation id. Handlers don't change it."""
     return _decoded(api_key, version, before + bytes(_ID.size) + after)
 
 

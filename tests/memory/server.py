@@ -60,7 +60,7 @@ class MemoryServer:
         self._is_away = False
 
     def takes(self, connection: "_Served") -> bool:
-        """In the cluster's thread."""
+        """Tell whether the connection is taken; in the cluster's thread."""
         self.connections.add(connection)
         return not self._is_away
 

@@ -60,7 +60,7 @@ class SourceRecords:
             Ledger() if transforms is None else Ledger(transforms.due_of) for _ in range(partitions)
         ]
         self.due = Due.MUST
-        """What is written from now on: MAY while the source can lose it."""
+        """The due of records from now on: MAY while the source can lose it."""
         self._open: dict[int, _OpenTransaction] = {}
         """By producer id."""
         self._damaged: dict[tuple[int, int], Stored] = {}

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Final
 
 RECORDS_MAX: Final = "records.in.batch.max"
-"""No config of Kafka's: other brokers limit how many records a batch has."""
+"""A config that Kafka does not have: other brokers limit how many records a batch has."""
 _NAMES: Final = frozenset(
     [
         RECORDS_MAX,

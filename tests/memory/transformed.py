@@ -44,7 +44,7 @@ class Transforms(Enum):
         return ((_DROP, b""),) if self is Transforms.HEADERS and _is_chosen(number) else ()
 
     def due_of(self, number: int, due: Due) -> Due:
-        """What becomes of a record that would be due otherwise."""
+        """Return what becomes of a record that would be due otherwise."""
         if self is Transforms.BY_CHANCE:
             return Due.MAY if due is Due.MUST else due
         return Due.NEVER if _is_chosen(number) else due

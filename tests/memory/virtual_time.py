@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class StuckError(Exception):
-    """No event is left, though a task waits."""
+    """There is no event left, though a task waits."""
 
 
 class AbandonedError(BaseException):
@@ -50,7 +50,7 @@ class VirtualTime:
         self._events: list[tuple[float, int, Timer]] = []
         self._numbers = itertools.count()
         self.steps = 0
-        """How many events have happened."""
+        """The number of events that have happened."""
         self.turns: dict[int, _Turn] = {}
         """By thread: the calls that have begun and not ended."""
 
@@ -140,7 +140,7 @@ class _Turn:
         self._timer: Timer | None = None
         self._is_abandoned = self._is_frozen = False
         self._on_thaw: Callable[[], None] | None = None
-        """What was due while it was frozen."""
+        """The work that was due while it was frozen."""
 
     def start(self) -> None:
         """Run the call until it blocks or ends. An event."""

@@ -128,7 +128,7 @@ def record_claim(world: World, state: State, slot: int) -> State:
 
 @step("T{0} reads the attempts")
 def read_records(world: World, state: State, slot: int) -> State:
-    """Fence attempts that may write. Without any, and without a newer one, the attempt continues."""
+    """Fence attempts that may write. If there is none, and none is newer, the attempt continues."""
     task = state.tasks[slot - 1]
     leader = task.leader if task.settled else state.target.leader
     task = task._replace(known=state.records, leader=leader)

@@ -15,7 +15,7 @@ DOUBLED: Final = "doubled"
 UNCERTAIN: Final = "not-read-back"
 """Whether records are on the target can't be known, since its log has expired there: they may come twice."""
 NOT_DUE: Final = "not due"
-"""No incident: what had expired when the first attempt began."""
+"""Not an incident: what had expired when the first attempt began."""
 
 EVERYTHING: Final = 99
 

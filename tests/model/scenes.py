@@ -69,7 +69,7 @@ SCOPES: Final[dict[str, Scene]] = {
 def walks_from(seed: int, rules: Rules, ends: int = ENDS) -> tuple[CopyProtocol, Violation | None]:
     """So many walks with one beginning. Scenes take turns.
 
-    Without a fence two attempts may fill the place of what a target lost, and hide that: it loses nothing.
+    Two attempts without a fence may fill the place of what a target lost, and hide that: it loses nothing.
     """
     scenes = [each for each in WALKS.values() if not (rules.repeats and each.faults.truncate)]
     scene = scenes[seed % len(scenes)]

@@ -139,7 +139,7 @@ OUT_OF_ORDER: Final = -4
 
 
 class Request(NamedTuple):
-    """A Produce request on its way. Those of one connection arrive in order."""
+    """A Produce request on its way. Requests of one connection arrive in order."""
 
     connection: int
     batch: Batch

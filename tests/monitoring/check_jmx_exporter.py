@@ -44,7 +44,7 @@ Series = tuple[str, frozenset[tuple[str, str]]]
 
 
 def series_of(page: Page) -> set[Series]:
-    """Without those that tell of the process.
+    """The series, except those about the process.
 
     The exporter takes `_total` off gauges from 1.0 on.
     """
@@ -65,7 +65,7 @@ def shown_labels(name: str, labels: Mapping[str, str]) -> Mapping[str, str]:
 
 
 def of_mirror(found: set[Series]) -> set[Series]:
-    """Of MirrorMaker's own MBeans."""
+    """The series of MirrorMaker's own MBeans."""
     return {each for each in found if each[0].startswith("kafka_connect_mirror_")}
 
 

@@ -112,7 +112,7 @@ def has_answer(url: str, query: str) -> bool:
 
 
 def unanswered(url: str, asked: list[str], *, ours: tuple[str, ...]) -> set[str]:
-    """What stays without an answer, besides what has none by its nature."""
+    """Return the queries without an answer, except those that can't have one."""
     left = {query for query in asked if not any(part in query for part in ours)}
     deadline = time.monotonic() + WAIT_S
     while left and time.monotonic() < deadline:

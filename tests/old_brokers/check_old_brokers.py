@@ -24,7 +24,7 @@ WAIT_S: Final = 60.0
 ORDERS: Final = "orders"
 NEWER: Final = "newer"
 NEW_CONFIG: Final = "compression.gzip.level"
-"""Of Kafka 3.8 and newer."""
+"""A config of Kafka 3.8 and newer."""
 COMMITTED: Final = 150
 FIRST_WITH_INCREMENTAL: Final = (2, 3)
 

@@ -27,7 +27,7 @@ LAST_TO_ASK: Final = Release("2.7.2")
 
 
 class Broker(NamedTuple):
-    """What the helpers use of a broker that takes logins."""
+    """A broker that takes logins, as far as the helpers need it."""
 
     cluster: LocalCluster
     ports: Mapping[str, int]

@@ -1,6 +1,6 @@
 """Runs as a process of this machine what a compose file or a manifest says of a container of our image.
 
-Its words, its environment and its mounts are taken as they are written, by the entry of the image. Only
+The container's words, environment and mounts are taken as they are written, by the entry of the image. Only
 places differ, as all of them are on one machine: paths in the container are folders of the test, and the
 addresses of other containers are those of the processes that stand for them.
 """
@@ -17,7 +17,7 @@ from sparkmirror.java.folders import cache_folder
 from tests.support.mirror import Mirror
 
 _OF_THE_MACHINE = ("PATH", "PYTHONPATH", "JAVA_HOME", "LANG")
-"""What the image has instead: programs, Java, sparkmirror itself."""
+"""Variables that the image sets itself: programs, Java, sparkmirror itself."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class ContainerProcess(Mirror):
         self._process = start_process([step], self.log, outlives_us=False)
 
     def place(self, path: str) -> Path:
-        """Where the path of the container is on this machine."""
+        """Return the path on this machine for one of the container."""
         return Path(self._here(path))
 
     def _mount(self, folder: Path) -> Mapping[Path, str]:

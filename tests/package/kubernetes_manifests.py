@@ -25,7 +25,7 @@ Manifest = Mapping[str, Any]
 
 
 def applied(folder: str) -> list[Manifest]:
-    """What an overlay consists of. The test is skipped where nothing reads kustomizations."""
+    """Return the manifests of an overlay. The test is skipped where nothing reads kustomizations."""
     if shutil.which("kubectl") is None:
         pytest.skip("not run: needs kubectl, which builds kustomizations without a cluster")
     command = ["kubectl", "kustomize", str(MANIFESTS / folder)]

@@ -68,7 +68,7 @@ def test_the_api_takes_them(version: str, tmp_path: Path) -> None:
 
 
 def test_pods_are_within_the_restricted_standard() -> None:
-    """As `pod-security.kubernetes.io/enforce: restricted`, and with a file system that can't be written."""
+    """The standard is `pod-security.kubernetes.io/enforce: restricted`, with a read-only file system."""
     for manifest in everything():
         if manifest["kind"] not in WORKLOADS:
             continue
@@ -141,7 +141,7 @@ def test_services_budget_and_monitor_select_the_pods(overlay: str) -> None:
 
 
 def test_the_prometheus_operator_takes_its_kinds() -> None:
-    """Its definitions are in no package: only the fields are held that they are known to have."""
+    """The operator's definitions are in no package: only the fields are held that they are known to have."""
     monitor = one(applied("overlays/dedicated"), "ServiceMonitor")
     assert monitor["spec"].keys() == {"selector", "endpoints"}
     for endpoint in monitor["spec"]["endpoints"]:
@@ -186,7 +186,7 @@ class Pod:
 
 
 class Given(NamedTuple):
-    """What Kubernetes and its operators give a pod."""
+    """Everything that Kubernetes and its operators give a pod."""
 
     places: Mapping[str, str]
     secrets: Mapping[str, Mapping[str, str]] = SECRETS

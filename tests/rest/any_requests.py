@@ -14,7 +14,7 @@ from tests.support.rest_requests import Request
 from tests.support.slow_requests import CONFIG
 
 SECRET_FILE: Final = "SECRET_FILE"
-"""In a body, the place of a file's path whose key `planted` is a secret."""
+"""Marks in a body the place of a file's path whose key `planted` is a secret."""
 VERBS: Final = ("GET", "HEAD", "OPTIONS", "POST", "PUT", "PATCH", "DELETE")
 _CLASSES: Final = (
     "MirrorSource",
@@ -172,7 +172,7 @@ _FOUND: Final = {
     "{page}": "overview",
     "{file}": "style.css",
 }
-"""What there is for a parameter of a path; a connector is called x."""
+"""Values for each parameter of a path; a connector is called x."""
 _ODD_SEGMENTS: Final = (
     "%ff",
     "%00",
@@ -199,7 +199,7 @@ class AnyRequests:
         self._random = Random(seed)
 
     def draw(self, verb: str, path: str) -> Request:
-        """For a path of the route table, whose parameters are in braces."""
+        """Draw a request for a path of the route table, whose parameters are in braces."""
         odd = self._random.choice(("body", "body", "body", "segment", "header", "query", "nothing"))
         segments = [self._segment(part, odd) if part.startswith("{") else part for part in path.split("/")]
         query = f"?{self._query()}" if odd == "query" else ""

@@ -12,7 +12,7 @@ ANSWERED_S: Final = 30.0
 
 
 def require_safe(answer: Answer, request: Request, secret: str) -> None:
-    """No answer of 500, Connect's shape for errors, headers that browsers need, and no secret."""
+    """Require no answer of 500, Connect's shape for errors, headers that browsers need, and no secret."""
     said = f"{request}: {answer}"
     assert 200 <= answer.status < 500, said
     assert secret not in f"{answer.headers}{answer.body.decode('utf-8', 'replace')}", said

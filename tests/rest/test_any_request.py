@@ -30,7 +30,7 @@ from tests.support.rest_serving import serving
 from tests.support.slow_requests import CONFIG
 
 CPU_S_MAX: Final = 1.0
-"""Of this process, client and worker, for one request."""
+"""The most CPU of this process, client and worker, for one request."""
 SECRET: Final = "planted-behind-a-placeholder"
 SEED: Final = 6
 DRAWN: Final = {"GET": 40, "HEAD": 5, "OPTIONS": 5}

@@ -226,7 +226,7 @@ def test_a_leader_s_health_names_flows_that_are_not_well() -> None:
 
 @pytest.fixture
 def mirror(tmp_path: Path) -> MirrorMaker:
-    """Without flows, and not started."""
+    """A mirror without flows that is not started."""
     return MirrorMaker([], own_spark([], {}, tmp_path / "spark.log"))
 
 

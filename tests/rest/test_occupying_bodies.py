@@ -81,7 +81,7 @@ def test_others_are_answered_while_large_configs_are_listed() -> None:
 
 
 def require_others_are_answered(url: str, attack: Callable[[], None]) -> None:
-    """In one of some rounds."""
+    """Require answers in one of some rounds."""
     assert any(cpu_of_slowest_answer(url, attack) <= ANSWERED_S for _ in range(ROUNDS_MAX))
 
 

@@ -52,7 +52,7 @@ class Sides:
     store: str
 
     def properties(self, *, written: bool) -> dict[str, str]:
-        """Of a mirror; the secrets are written in them, or placeholders."""
+        """Properties of a mirror; the secrets are written in them, or placeholders."""
         made = {
             "clusters": "near, far",
             "near->far.enabled": "true",
@@ -230,7 +230,7 @@ def verified(file: Path, properties: Mapping[str, str], master: str) -> subproce
 
 
 def pages(port: int) -> dict[str, str]:
-    """What Spark's own pages and its REST API show, by path."""
+    """Return Spark's own pages and answers of its REST API, by path."""
     http = urllib3.PoolManager(retries=False, timeout=30.0)
 
     def read(path: str) -> str:

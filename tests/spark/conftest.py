@@ -1,4 +1,4 @@
-"""A local Spark session that all tests of this folder share. Its processes must end with it."""
+"""A local Spark session that all tests of this folder share. The processes must end with the session."""
 
 import sys
 from collections.abc import Iterator

@@ -101,7 +101,7 @@ def _host_session(kind: str) -> SparkSession:
 
 
 def _settings(host: SparkSession | None) -> dict[str, Any]:
-    """What a guest could change in the session."""
+    """Return the settings that a guest could change in the session."""
     if host is None:
         return {}
     assert host is SparkSession.getActiveSession() or host.client

@@ -34,7 +34,7 @@ _PROGRESS: Final = "spark.progress"
 _ATTEMPTS: Final = "spark.attempts"
 WAIT_S: Final = 30.0
 PASSWORD: Final = "of-a-store: it\u0027s \u00fc"
-"""What only Spark itself may know."""
+"""A secret that only Spark itself may know."""
 
 
 def topic(connector: str) -> str:

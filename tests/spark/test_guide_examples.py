@@ -63,7 +63,7 @@ def test_batch_queries(spark: SparkSession, servers: str, example: str) -> None:
 
 @pytest.mark.parametrize("example", READS)
 def test_streaming_queries(spark: SparkSession, servers: str, tmp_path: Path, example: str) -> None:
-    """They begin at the latest offsets, as in Spark, so they are asked to begin at the earliest ones."""
+    """Examples begin at the latest offsets, as in Spark, so they are asked to begin at the earliest."""
     options, count = READS[example]
     reader = spark.readStream.format("sparkmirror").option("kafka.bootstrap.servers", servers)
     frame = reader.options(**options).option("startingOffsets", "earliest").load()

@@ -55,7 +55,7 @@ class Promise(NamedTuple):
 
 
 class Evidence(NamedTuple):
-    """What makes a promise true; `tests` are names of tests, or paths of whole files."""
+    """The mechanism that makes a promise true; `tests` are names of tests, or paths of whole files."""
 
     mechanism: str
     tests: Sequence[str]

@@ -23,7 +23,7 @@ PROGRAM: Final = Path(sys.executable).with_name("sparkmirror")
 def shown_in_a_terminal(
     words: Sequence[str], until: bytes, keys: bytes = b"q", code: int = 0, program: Path = PROGRAM
 ) -> bytes:
-    """What `sparkmirror` shows until that text; then the keys are typed, and it must end with this code."""
+    """Return what `sparkmirror` shows until that text; then type the keys, and require this exit code."""
     leading, following = pty.openpty()
     termios.tcsetwinsize(following, _SIZE)
     process = subprocess.Popen(
@@ -48,7 +48,7 @@ def shown_in_a_terminal(
 
 
 def _read_until(terminal: int, text: bytes | None) -> bytes:
-    """What the terminal got; to its end without a text."""
+    """Return what the terminal got, to its end if there is no text."""
     seen, deadline = b"", time.monotonic() + _WITHIN_S * patience()
     while text is None or text not in seen:
         left_s = deadline - time.monotonic()

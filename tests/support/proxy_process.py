@@ -232,7 +232,7 @@ def _on_wire(host: str, port: int) -> bytes:
 
 
 class _Server:
-    """One proxy. Its public methods are also the commands that `Proxy` sends."""
+    """One proxy. The public methods are also the commands that `Proxy` sends."""
 
     def __init__(self, addresses: _Addresses, number: int) -> None:
         self._addresses = addresses

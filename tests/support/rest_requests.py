@@ -20,7 +20,7 @@ _MASKS: Final = (
 _UNTYPED: Final = {404, 405, 406, 415}
 """Errors of which Java sends no content type when no resource responded."""
 _MASKED_FIELDS: Final = {"version", "commit", "kafka_cluster_id", "worker_id", "trace", "last_modified"}
-"""Fields whose values differ between workers. Their presence and type are still compared."""
+"""Fields whose values differ between workers. Presence and type are still compared."""
 
 
 @dataclass(frozen=True, slots=True)

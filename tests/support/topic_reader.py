@@ -144,7 +144,7 @@ def end_offsets(bootstrap_servers: str, topics: Iterable[str]) -> Mapping[TopicP
 def await_leaders(bootstrap_servers: str, topics: Mapping[str, int]) -> None:
     """Return when every partition of these topics, by their numbers of partitions, is served by its leader.
 
-    Until then a new partition may refuse a producer's first batch and take its second. Its leader knows
+    Until then a new partition may refuse a producer's first batch and take its second. The leader knows
     nothing of that producer yet and accepts any first sequence, so the first one is lost and acknowledged.
     Raises KafkaError when it takes too long.
     """

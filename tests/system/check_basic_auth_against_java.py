@@ -143,7 +143,7 @@ def our_url(jaas: Path) -> Iterator[str]:
 def test_users_that_java_refuses_are_refused_with_its_words(
     java_url: str, our_url: str, login: str, verb: str, path: str
 ) -> None:
-    """They are JSON here, and the challenge is added, without which browsers don't ask for a password."""
+    """Answers are JSON here, and the challenge is added, without which browsers don't ask for a password."""
     header = LOGINS[login]
     request = Request(verb, path, headers={} if header is None else {"Authorization": header})
     java, ours = ask(java_url, request), ask(our_url, request)

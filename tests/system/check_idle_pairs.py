@@ -67,7 +67,7 @@ QUICK: Final = {
     "emit.checkpoints.interval.seconds": "2",
 }
 COPIES: Final = r"lag [01] records over"
-"""What a flow says that has nothing left to copy. Its tasks may start minutes after their job."""
+"""The line of a flow that has nothing left to copy. Tasks may start minutes after their job."""
 SOME: Final = ("underscore", "own names of state")
 
 

@@ -1,6 +1,6 @@
 """A Spark Structured Streaming query moves to the target, and back, by its bootstrap servers alone.
 
-Not part of `make test`: `python -m pytest tests/system/check_moved_consumers.py` takes two minutes. Its
+Not part of `make test`: `python -m pytest tests/system/check_moved_consumers.py` takes two minutes. The
 source is in Python, which needs no jar; as Spark's own it keeps Kafka's offsets in the query's checkpoint.
 """
 

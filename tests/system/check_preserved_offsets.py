@@ -29,11 +29,11 @@ WAIT_S: Final = 180.0
 """The mirror starts in 10 s, and on a busy machine in a minute."""
 
 STARTS: Final = (90_000, 40)
-"""Of the plain topic's partitions."""
+"""Log starts of the plain topic's partitions."""
 
 
 class Topics(NamedTuple):
-    """Those of a flow, whose source is called as it says."""
+    """The topics of a flow, whose source is called as it says."""
 
     alias: str
     plain: str

@@ -26,11 +26,11 @@ WAIT_S: Final = 180.0
 PLAIN: Final = "witness.plain"
 KINDS: Final = ("compacted", "transactions", "headers-and-nulls")
 START: Final = 40
-"""Of PLAIN: its records before it are deleted."""
+"""The log start of PLAIN: records before it are deleted."""
 RESETS: Final = ("earliest", "latest", "none")
 LEVELS: Final = ("read_committed", "read_uncommitted")
 FLOWS: Final = {"kept": "read_committed", "all": "read_uncommitted"}
-"""What each flow copies, by its source alias."""
+"""The isolation level of each flow, by its source alias."""
 
 _CONSOLE: Final = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 _SHOWN: Final = ("offset", "partition", "timestamp", "key", "headers")
@@ -45,7 +45,7 @@ _MARKER: Final = re.compile(r"^\| offset: (\d+) .*endTxnMarker: (\w+)", re.MULTI
 
 
 class Dumped(NamedTuple):
-    """What kafka-dump-log.sh says of a partition's segments, by offset."""
+    """The output of kafka-dump-log.sh for a partition's segments, by offset."""
 
     records: Mapping[int, tuple[str, ...]]
     markers: Mapping[int, str]

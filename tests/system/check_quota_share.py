@@ -105,7 +105,7 @@ def properties_of(alias: str, source: LocalCluster, target: LocalCluster) -> dic
 def measured(target: LocalCluster, aliases: tuple[str, ...], record_s: float) -> dict[str, float]:
     """Measure what arrives within `MEASURED_S`, as a share of a quota that lets a record pass in `record_s`.
 
-    As the slope of what has arrived: a quota lets batches pass at intervals of up to 20 s.
+    It is the slope of what has arrived: a quota lets batches pass at intervals of up to 20 s.
     """
     times: list[float] = []
     arrived: dict[str, list[int]] = {alias: [] for alias in aliases}

@@ -27,7 +27,7 @@ TOPIC: Final = "orders"
 
 
 class Row(NamedTuple):
-    """How a source is reached, and what is said of it."""
+    """The way in which a source is reached, and what is said of it."""
 
     listener: str
     properties: Mapping[str, str]
@@ -133,7 +133,7 @@ def test_one_line_tells_each_reason_and_another_flow_copies(tmp_path: Path) -> N
 
 
 def output_of(command: str, file: Path) -> str:
-    """In one line each, as in a pipe."""
+    """Return output with one line each, as in a pipe."""
     ran = subprocess.run(
         [COMMAND, command, str(file)], capture_output=True, text=True, timeout=ENDS_WITHIN_S, check=False
     )

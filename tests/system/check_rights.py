@@ -52,13 +52,13 @@ def sides(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sides]:
 
 
 def rights(case: str) -> list[tuple[Side, Right]]:
-    """Of a flow whose names end with `case`."""
+    """Rights of a flow whose names end with `case`."""
     listed = grants(f"near{case}", f"far{case}", f"orders{case}", f"billing{case}")
     return [(grant.side, right) for grant in listed if grant.mode in MODES for right in grant.rights]
 
 
 def left(every: Sequence[tuple[Side, Right]], side: Side, missing: tuple[Side, Right]) -> list[Right]:
-    """Those on one side but one, which leaves the right to see what it is about."""
+    """Return the rights on one side but one, which leaves the right to see what it is about."""
     where, right = missing
     kept = [each for at, each in every if at is side and (at, each) != missing]
     seen = replace(right, operation=AclOperation.DESCRIBE)

@@ -44,7 +44,7 @@ FLOW: Final = (Mode.DEFAULT, Mode.PRESERVED, Mode.OTHER_NAMES)
 
 
 def rights(source: str, target: str, *modes: Mode) -> Iterator[Needed]:
-    """Of a flow between the two, whose copies have the names of their originals."""
+    """Yield the rights of a flow between the two, whose copies have the names of their originals."""
     for grant in grants(source, target, TOPIC, GROUP):
         if grant.mode in modes:
             name = grant.resource.name.removeprefix(f"{source}.") if TOPIC in grant.resource.name else None
@@ -55,7 +55,7 @@ def rights(source: str, target: str, *modes: Mode) -> Iterator[Needed]:
 
 
 def flows_rights() -> set[Needed]:
-    """Of the flows in both directions."""
+    """Return the rights of the flows in both directions."""
     return {*rights(OLD, NEW, *FLOW), *rights(NEW, OLD, *FLOW)}
 
 

@@ -190,7 +190,7 @@ def test_a_mode_asks_for_each_of_its_rights_and_works_with_them(
 
 
 def start_again(mirror: Mirror) -> None:
-    """As Java's, a node ends without the right to its group, and a worker without those to its topics."""
+    """A node, as Java's, ends without the right to its group, and a worker without those to its topics."""
     if mirror.has_ended:
         mirror.wait(STOP_TIMEOUT_S)
         mirror.start()

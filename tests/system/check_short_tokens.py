@@ -62,7 +62,7 @@ def properties(broker: SecuredBroker, url: str, file: Path) -> dict[str, str]:
 
 
 def happenings(chance: random.Random) -> Iterator[tuple[str, float]]:
-    """What happens next, and for how many seconds."""
+    """Yield what happens next, and for how many seconds."""
     while True:
         for happening in chance.sample(HAPPENINGS, len(HAPPENINGS)):
             yield happening, chance.uniform(0.5, 2.0) * TOKEN_S

@@ -91,7 +91,7 @@ class ConnectNode(Mirror):
 class NetworkedNode(ConnectNode):
     """A node whose connections to both clusters and to other nodes can be cut. Tests send requests directly.
 
-    Its connectors find the clusters at `${env:SOURCE}` and `${env:TARGET}`.
+    The node's connectors find the clusters at `${env:SOURCE}` and `${env:TARGET}`.
     """
 
     def __init__(

@@ -81,7 +81,7 @@ class HandedOver:
     by_sparkmirror: Mapping[str, int]
     """The same numbers after the run of sparkmirror."""
     watched: FlowView
-    """What `sparkmirror watch` saw of Java's first run in dedicated mode."""
+    """The view that `sparkmirror watch` had of Java's first run in dedicated mode."""
     file: Path
     """The mm2.properties of the dedicated mode."""
     stopped_at: Offsets

@@ -11,7 +11,7 @@ _FAST_START: Final = ("-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
 
 
 def printed(main_class: str, *arguments: str) -> bytes:
-    """What the tool of this class writes to stdout, whatever its exit code says."""
+    """Return what the tool of this class writes to stdout, whatever its exit code says."""
     jars = ensure_jars(kafka_tools_jars())
     command = [find_java().executable, *_FAST_START, "-cp", f"{jars}/*", main_class, *arguments]
     return subprocess.run(command, capture_output=True, check=False, timeout=TIMEOUT_S).stdout

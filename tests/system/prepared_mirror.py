@@ -91,7 +91,7 @@ class PreparedMirror:
 def prepared_mirror(
     source: LocalCluster, target: LocalCluster, folder: Path, *, topics: str, **settings: str
 ) -> PreparedMirror:
-    """Of a flow that has stored no position yet. Settings are those of the flow."""
+    """Prepare the mirror of a flow that has stored no position yet. Settings are those of the flow."""
     properties = {
         "clusters": "V, W",
         "V.bootstrap.servers": source.bootstrap_servers,

@@ -97,7 +97,7 @@ def test_group_continues_at_its_next_record(
 
 
 def test_partition_without_a_committed_offset_gets_one(target: LocalCluster, file: Path) -> None:
-    """In this case the Java tool fails with a NullPointerException and does not sync again."""
+    """The Java tool fails in this case with a NullPointerException and does not sync again."""
     commit(target, HALF, REMOTE, {0: 30})
     assert main(tool(file, HALF, "--once")) == 0
     assert committed(target, HALF, REMOTE, 2) == {0: 30, 1: 20}

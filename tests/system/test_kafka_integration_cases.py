@@ -29,7 +29,7 @@ from tests.system.consumer_groups import commit, committed, consuming, read
 PRIMARY, BACKUP = "kprimary", "kbackup"
 PARTITIONS: Final = 3
 COUNT: Final = 10
-"""Of records in each partition."""
+"""The number of records in each partition."""
 WAIT_S: Final = 90.0
 EXCLUDED: Final = r"delete\.retention\..*"
 
@@ -88,7 +88,7 @@ class Cases:
         await_value(lambda: found() == expected, WAIT_S, lambda: f"{found()}, not {expected}")
 
     def assert_monotonic_checkpoints(self, group: str) -> None:
-        """As `assertMonotonicCheckpoints`: a group that went forward is never translated backwards."""
+        """Like `assertMonotonicCheckpoints`: a group that went forward is never translated backwards."""
         written = [
             Checkpoint.decode(record.key() or b"", record.value() or b"")
             for record in all_records(self.backup, f"{PRIMARY}.checkpoints.internal")

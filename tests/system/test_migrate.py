@@ -26,7 +26,7 @@ TOPIC: Final = "moved.orders"
 EMPTY: Final = "moved.quiet"
 """A topic to which nothing is ever written."""
 KEPT: Final = "moved.kept"
-"""Its offsets are preserved."""
+"""A topic whose offsets are preserved."""
 REMOTE: Final = f"{ALIAS}.{TOPIC}"
 REMOTE_KEPT: Final = f"{ALIAS}.{KEPT}"
 AHEAD: Final = 7

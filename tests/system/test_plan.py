@@ -205,7 +205,7 @@ def test_plan_after_a_mirror_lists_only_changes_made_by_hand(
 
 
 def assert_another_name_starts_over(plan: Plan, folder: Path) -> None:
-    """As `plan` and as a mirror that starts find it; unless told otherwise it continues instead."""
+    """Both `plan` and a mirror that starts find it; unless told otherwise it continues instead."""
     code, flow = plan.flow(**{"pl->pt.name": "another"})
     (newer,) = [finding for finding in flow["findings"] if finding["kind"] == "newer position"]
     assert (code, newer["severity"], newer["subject"]) == (0, "warns", TOPIC)

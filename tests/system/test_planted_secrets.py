@@ -34,14 +34,14 @@ from tests.system.connect_node import SOURCE, ConnectNode, connector_config, gro
 
 COPIED_WITHIN_S: Final = 180.0
 STREAM_BYTES: Final = 500
-"""Of a page that follows: it has no end."""
+"""Bytes read of a page that follows: it has no end."""
 SCRAM: Final = "org.apache.kafka.common.security.scram.ScramLoginModule"
 PROVIDER: Final = "org.apache.kafka.common.config.provider."
 MODULE: Final = "org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule"
 TOPIC: Final = "planted.orders"
 
 _OWN: Final = ("worker_login", "store", "env_login", "rest_admin", "rest_viewer", "spark", "opened")
-"""In files, in the environment and behind placeholders: nobody may see them, administrators neither."""
+"""Secrets in files, in the environment and behind placeholders: not even administrators may see them."""
 _WRITTEN: Final = (
     *("literal_login", "literal_key", "literal_url", "wrong_login", "refused_url", "broken_body"),
     *("client_secret", "jaas_secret", "trust_password", "key_in_line", "token", "assertion", "kept_by_name"),

@@ -42,7 +42,7 @@ OFTEN: Final = (
 
 @pytest.fixture
 def source(tmp_path: Path) -> Iterator[SecuredBroker]:
-    """Its user has READ, DESCRIBE and DESCRIBE_CONFIGS on one topic, and nothing else."""
+    """A broker whose user has READ, DESCRIBE and DESCRIBE_CONFIGS on one topic, and nothing else."""
     with secured_broker(tmp_path / "source", guarded=True) as broker:
         create_topic(broker.cluster.bootstrap_servers, TOPIC)
         append(broker.cluster, TOPIC, numbered(100))
@@ -96,7 +96,7 @@ def test_data_flows_and_each_kind_of_request_is_denied_a_few_times(
 
 
 def times_max(elapsed_s: float) -> int:
-    """How often a request is sent while it is denied: each pause is longer, and the first is known."""
+    """Return how often a request is sent while it is denied: each pause is longer, and the first is known."""
     failures, again_s = 1, 0.0
     while (again_s := again_s + DENIED_AGAIN.delay_s(failures, 0.5)) <= max(elapsed_s, WATCHED_S):
         failures += 1

@@ -62,7 +62,7 @@ def known_by_jks(broker: SecuredBroker, folder: Path) -> dict[str, str]:
 
 
 def allow(broker: SecuredBroker, principal: str, side: Side) -> None:
-    """What docs/rights.md lists for one principal, and nothing else."""
+    """Grant what docs/rights.md lists for one principal, and nothing else."""
     modes = Mode.DEFAULT, Mode.GROUPS
     listed = [grant for grant in grants("near", "far") if grant.side is side and grant.mode in modes]
     bindings = [binding(right, principal) for grant in listed for right in grant.rights]
@@ -71,7 +71,7 @@ def allow(broker: SecuredBroker, principal: str, side: Side) -> None:
 
 
 def traces(near: SecuredBroker, far: SecuredBroker) -> dict[str, bool]:
-    """What each connector has done."""
+    """Return what each connector has done."""
     grown = end_offsets(far.cluster, ["near.orders"])
     return {
         "records": all(

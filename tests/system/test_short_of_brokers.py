@@ -1,6 +1,6 @@
 """Connectors as a tutorial deploys them, with factors of 3 by default, on clusters of two brokers each.
 
-As with Java, records are copied by tasks that run; what can't be created is named with the factor to set, and
+Records are copied by tasks that run, as with Java; what can't be created is named with the factor to set, and
 its connector is FAILED.
 """
 

@@ -18,7 +18,7 @@ from tests.system.java_mm2 import dedicated
 ORDERS, AUDIT, PLAIN = "chained.orders", "chained.audit", "chained.plain"
 PARTITIONS: Final = {ORDERS: 2, AUDIT: 1, PLAIN: 1}
 COUNT: Final = 200
-"""Of records in each partition."""
+"""The number of records in each partition."""
 JAVA, OURS = "j", "s"
 """The first letters of the aliases."""
 TARGET: Final = "chainedtarget"

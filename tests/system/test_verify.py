@@ -253,7 +253,7 @@ def test_unreachable_cluster_exits_with_2(prepared: PreparedMirror, tmp_path: Pa
 
 
 def test_flow_that_never_ran_exits_with_2(prepared: PreparedMirror, tmp_path: Path) -> None:
-    """Its topic of positions does not exist."""
+    """The flow's topic of positions does not exist."""
     properties = tmp_path / "mm2.properties"
     properties.write_text(re.sub(r"\bV\b", "never", prepared.properties.read_text()))
     ended = verify(properties)

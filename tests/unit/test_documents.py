@@ -117,7 +117,7 @@ def test_every_kind_of_incident_is_documented() -> None:
 def test_sentences_of_docstrings_begin_with_their_subject_or_a_verb() -> None:
     texts = [
         (path.name, str(node.value.value))
-        for folder in ("src", "bench", "monitoring", "release")
+        for folder in ("src", "tests", "bench", "monitoring", "release")
         for path in sorted((ROOT / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -14,7 +14,7 @@ from tests.unit.test_documents import DOCUMENTS, ROOT
 
 REFERENCE: Final = ROOT / "docs" / "reference.md"
 PASSES_ON: Final = "clusters tool"
-"""Its arguments are those of another program."""
+"""A command whose arguments are those of another program."""
 LENGTH_MIN: Final = 10
 """Shorter fragments of a line show nothing."""
 _BY_LOG_LINE: Final = re.compile(r"^## By log line$(.*?)^## ", re.MULTILINE | re.DOTALL)

@@ -22,7 +22,7 @@ def below(root: Path, path: Path) -> bytes:
 
 
 def test_links_may_lead_to_other_places_below(root: Path) -> None:
-    """As Kubernetes mounts secrets."""
+    """Kubernetes mounts secrets by such links."""
     (root / "..data").symlink_to("folder")
     (root / "link").symlink_to("..data/file")
     assert below(root, root / "link") == b"allowed"

@@ -99,7 +99,7 @@ class Faults:
         return f"{cluster.name}: broker {broker.node_id} restarts"
 
     def _cut_off_broker(self) -> str:
-        """Its listener can't be reached, while it leads what it led."""
+        """Cut off a listener, which can't be reached while it leads what it led."""
         cluster, network = self._cluster(), self._stage.network
         broker = self._rng.choice(cluster.brokers)
         network.unreachable.add(broker)

@@ -31,7 +31,7 @@ _IDENTITY: Final = "org.apache.kafka.connect.mirror.IdentityReplicationPolicy"
 
 
 class _Seen(NamedTuple):
-    """What one look has seen: as `status` and `lag` tell it, and both commands that explain."""
+    """The result of one look: as `status` and `lag` tell it, and both commands that explain."""
 
     reports: Sequence[PartitionProgress]
     explained: Explanation

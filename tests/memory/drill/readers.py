@@ -31,7 +31,7 @@ class Readers:
     committed: dict[int, int]
     ends: dict[int, int]
     there: dict[int, int]
-    """What the group has committed on the target."""
+    """Offsets that the group has committed on the target."""
 
 
 class GroupLooks:

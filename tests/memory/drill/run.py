@@ -162,7 +162,7 @@ class Drill:
         return all(traffic.has_ended for traffic in self.traffic)
 
     def _calm(self) -> None:
-        """No faults from now on, and some more records."""
+        """Stop all faults, and write some more records."""
         stage, rng = self.stage, self.rng
         self.fates.rate = 0.0
         stage.calm()

@@ -43,7 +43,7 @@ class Tasks:
                 self.kill(flow, task)
 
     def forget_stored(self, flow: CheckedFlow) -> None:
-        """As the driver lets them, when it has created state topics again."""
+        """Let tasks forget as the driver does, when it has created state topics again."""
         for task in self._of(flow):
             task.loop.forget_stored()
 

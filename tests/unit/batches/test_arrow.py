@@ -187,7 +187,7 @@ def test_a_timestamp_beyond_microseconds_is_refused_by_its_offset() -> None:
 
 
 def test_sliced_and_chunked_columns_are_written_as_they_are() -> None:
-    """As filters and Spark's own batches leave them: views with offsets, nulls above contents."""
+    """Filters and Spark's own batches leave such columns: views with offsets, nulls above contents."""
     batches = in_batches(
         [Rec(at, NOW_MS + at, b"k%d" % at, b"v%d" % at, (("h", b"%d" % at),) * (at % 3)) for at in range(40)],
         [40],
@@ -227,7 +227,7 @@ def test_unknown_columns_are_refused() -> None:
 
 
 def bodies_of(batch: FetchedBatch) -> list[tuple[object, ...]] | None:
-    """As they are read one by one; None for CorruptBatchError, any other exception fails the test."""
+    """Return the bodies, read one by one; None for CorruptBatchError, any other exception fails the test."""
     try:
         bodies = [read_body(record.body) for record in read_records(batch)]
     except CorruptBatchError:

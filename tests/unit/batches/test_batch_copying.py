@@ -204,7 +204,7 @@ def test_single_tiny_batch_is_sent_unchanged() -> None:
 
 
 def test_batch_of_ordinary_size_is_not_merged() -> None:
-    """Its bytes are sent unchanged, in order with the batches before and after it."""
+    """The batch's bytes are sent unchanged, in order with the batches before and after it."""
     large = encode([Rec(0, value=b"v" * 1100)], base_offset=12)
     log = [*one_record_batches(2), Logged(large, 12, 12, ()), ordinary(13, [0], 0, 0, 0)]
     steps = list(copy(log, 10, MERGING))

@@ -114,7 +114,7 @@ def test_undefined_codecs_are_refused(codec: int) -> None:
 
 
 def streamed_zstd(plain: bytes) -> bytes:
-    """As Java writes it: without the size of the contents."""
+    """Compress as Java does: without the size of the contents."""
     sink = pa.BufferOutputStream()
     with pa.CompressedOutputStream(sink, "zstd") as stream:
         stream.write(plain)
@@ -191,7 +191,7 @@ for codec in sys.argv[1:]:
 
 
 def test_data_beyond_the_limit_takes_a_fraction_of_its_size_in_memory(tmp_path: Path) -> None:
-    """In a process of its own: the most that it had in memory."""
+    """Measured in a process of its own: the most that it had in memory."""
     plain, arguments = bytes(300 << 20), []
     for number, (codec, compress) in enumerate(FRAMES.values()):
         path = tmp_path / str(number)

@@ -121,7 +121,7 @@ def test_no_number_of_a_producer_is_cut(numbers: tuple[int, int, int]) -> None:
 )
 @pytest.mark.parametrize("repeated", [1, MANY])
 def test_every_timestamp_is_kept(times: list[int], repeated: int) -> None:
-    """As a few records and as columns, which also write them."""
+    """Timestamps are written by both ways, as a few records and as columns."""
     records = [RawRecord(at, time, BODY) for at, time in enumerate(times * repeated)]
     batch = next(iterate_batches(write_batch(records, 0)))
     assert read_records(batch) == records

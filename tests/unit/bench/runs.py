@@ -34,7 +34,7 @@ def rest_load(side: Side | None, *, p99_ms: float, codes: dict[str, int], lost: 
 
 
 def rest_rounds(side: Side, *held: Holdings) -> RestRoundsRun:
-    """As many rounds of 200 connectors as there are holdings."""
+    """Return as many rounds of 200 connectors as there are holdings."""
     each = tuple(3.0 for _ in held)
     return RestRoundsRun(side, 200, each, each, held, Holdings(300.0, 250, 400, 390), {"201": 200})
 

@@ -45,7 +45,7 @@ class SmallConnect:
         return code
 
     def changes(self) -> list[str]:
-        """What was asked for and is no question."""
+        """Return the requests that are no questions."""
         changing = (asked for asked in self.http.asked if asked.method != "GET")
         return [f"{asked.method} {asked.path}" for asked in changing]
 

@@ -92,7 +92,7 @@ def test_what_needs_no_cluster_loads_no_large_library(words: list[str]) -> None:
 
 
 def test_little_is_loaded_before_ctrl_c_is_answered() -> None:
-    """What `main` needs: the rest is loaded where an interrupt is one line."""
+    """Only what `main` needs is loaded: the rest is loaded where an interrupt is one line."""
     program = (
         "import sys; before = {*sys.modules}; import sparkmirror.cli.main; print(*{*sys.modules} - before)"
     )

@@ -13,7 +13,7 @@ States = Callable[[float], list[str] | None]
 
 
 def waited(wanted: str, states_at: States) -> tuple[WaitResult, float]:
-    """How it ends, and after how many seconds."""
+    """Return how it ends, and after how many seconds."""
     now_s = 0.0
 
     def sleep(seconds: float) -> None:

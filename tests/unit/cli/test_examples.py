@@ -55,7 +55,7 @@ def shell_words(line: str) -> list[str]:
 
 
 def refusal(words: Sequence[str]) -> str | None:
-    """What the parser says of a command that it does not accept."""
+    """Return what the parser says of a command that it does not accept."""
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said), contextlib.redirect_stdout(io.StringIO()):

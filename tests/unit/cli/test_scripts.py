@@ -35,7 +35,7 @@ def _echo(folder: Path) -> Path:
 
 
 def called(script: Path, *words: str, **environment: str) -> tuple[int, str]:
-    """Its exit code and what it says."""
+    """Return the script's exit code and output."""
     done = subprocess.run(
         [str(script), *words],
         env={"PATH": PATH, **environment},

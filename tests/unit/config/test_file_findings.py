@@ -17,7 +17,7 @@ FILE = {
 
 
 def config(**changed: str | None) -> MirrorMakerConfig:
-    """Of the file, with other values for some keys, `__` for `->`; None leaves a key out."""
+    """Return the file's config, with other values for some keys, `__` for `->`; None leaves a key out."""
     properties = {**FILE, **{key.replace("__", "->"): value for key, value in changed.items()}}
     return MirrorMakerConfig(Properties({key: value for key, value in properties.items() if value}), {})
 

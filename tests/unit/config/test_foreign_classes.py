@@ -40,7 +40,7 @@ def test_it_is_refused_by_name(key: str) -> None:
 
 
 def test_providers_are_refused_where_java_takes_them() -> None:
-    """Of one client: Java's mirror hands a cluster's `security.providers` to none."""
+    """The providers are one client's: Java's mirror hands a cluster's `security.providers` to none."""
     key = "source.admin.security.providers"
     own = Properties({"source.cluster.bootstrap.servers": "a:9093", key: "com.example.Own"})
     with pytest.raises(ConfigError, match="has no counterpart") as error:

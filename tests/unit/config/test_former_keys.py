@@ -72,7 +72,7 @@ WORKER: Final = {
 
 
 class Told(NamedTuple):
-    """What `convert` writes as properties, and says."""
+    """The properties that `convert` writes, and its messages."""
 
     properties: Properties
     remarks: list[str]

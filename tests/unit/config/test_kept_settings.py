@@ -93,7 +93,7 @@ def test_a_secret_beside_a_placeholder_is_one(tmp_path: Path) -> None:
     ],
 )
 def test_a_secret_is_one_whatever_the_placeholders_stand_for(jaas: str) -> None:
-    """Without their values the whole may be no login."""
+    """The whole may be no login until their values are known."""
     assert client(jaas, HUSHED="hushed").holds_secrets
 
 

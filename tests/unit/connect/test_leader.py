@@ -196,7 +196,7 @@ def test_a_task_with_a_failed_partition_is_failed_until_it_recovers(bench: Bench
 
 
 def test_a_failed_connector_leaves_its_tasks_running(bench: Bench) -> None:
-    """What a connector can't do is its trace, a line for each cause, unless it passes by itself."""
+    """The trace has what a connector can't do, a line for each cause, unless it passes by itself."""
     bench.configs.put_connector(NAME, CONFIG)
     bench.reconcile()
     too_old = Trouble(Cause(TroubleWord.NOT_SYNCED, Subject.ACTION, "the target is too old"), "sync configs")

@@ -12,7 +12,7 @@ TOP = "test_log_levels"
 
 @pytest.fixture
 def levels() -> Iterator[LogLevels]:
-    """Of three loggers of this test's own, on which nobody has set a level yet."""
+    """Levels of three loggers of this test's own, on which nobody has set a level yet."""
     with levels_restored():
         for name in (TOP, f"{TOP}.a", f"{TOP}.a.b", f"{TOP}x"):
             logging.getLogger(name).setLevel(logging.NOTSET)

@@ -202,7 +202,7 @@ def test_urls_are_those_of_the_worker(url: str) -> None:
 
 
 def options_of(connector: str) -> list[str]:
-    """Of the connector itself, and of its clients on both sides."""
+    """Return the options of the connector itself, and of its clients on both sides."""
     own = [info["name"] for info in plugin_config_keys(connector)]
     clients = [f"{prefix}.{name}" for prefix in ("source.cluster", "target.cluster") for name in SHARED_NAMES]
     return [*own, *clients, "producer.override.linger.ms", "admin.bootstrap.servers"]

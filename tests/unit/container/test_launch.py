@@ -1,4 +1,4 @@
-"""What a container runs."""
+"""The program that a container runs."""
 
 import pytest
 

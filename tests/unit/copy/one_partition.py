@@ -76,7 +76,7 @@ class OnePartition:
 
     @property
     def position(self) -> Position | None:
-        """As it is stored."""
+        """The stored position."""
         return StateWriter(self.plan).read_positions().get(SOURCE)
 
     def run_for(self, seconds: float) -> None:

@@ -48,7 +48,7 @@ class PartitionWorld:
         self.sent: dict[tuple[ProducerId, int], int] = {}
         """Which record each sequence was ever sent with."""
         self.arrived: set[int] = set()
-        """What the log or a log before it held, or a dead letter names."""
+        """Records that the log or a log before it held, or a dead letter names."""
         self.last_producer = ProducerId(1, 0)
         self.timer: float | None = None
         self.fetches = False
@@ -56,7 +56,7 @@ class PartitionWorld:
         self.reads_position = True
         self.looks_up = False
         self.responses: list[bool] = []
-        """For each batch in flight, whether it is in the log."""
+        """Whether each batch in flight is in the log."""
         self.simple: dict[Do, Move] = {
             Do.FETCH_NEXT: self.set("fetches", value=True),
             Do.FETCH_WHEN_FREE: self.set("fetches", value=True),
@@ -213,7 +213,7 @@ class PartitionWorld:
         self.report(events.TimerExpired())
 
     def resolve(self) -> None:
-        """Behind all that is in the log, under the next epoch."""
+        """Resume behind all that is in the log, under the next epoch."""
         assert self.resolving is not None
         reason, self.resolving = self.copy.resume_reason(self.resolving.reason), None
         known = -1 if reason.position is None else reason.position.offset
@@ -280,7 +280,7 @@ class PartitionWorld:
         return events.SourceBatchSkipped(letter)
 
     def lose_transaction(self) -> None:
-        """What is not committed is aborted, the writer is replaced, and positions are read again."""
+        """Abort what is not committed: the writer is replaced, and positions are read again."""
         self.queue = PartitionQueue(self.copy.plan.target)
         self.responses.clear()
         self.reads_position = True
@@ -302,7 +302,7 @@ class PartitionWorld:
         self.report(events.TargetBatchSkipped(letter) if skips else events.TargetBatchFailed(LASTING, 0.5))
 
     def lose_sequence(self) -> None:
-        """Of all that are in flight: none is written after that."""
+        """Lose the sequence of all that are in flight: none is written after that."""
         self.queue.in_flight.clear()
         self.responses.clear()
         self.queue.give_up()

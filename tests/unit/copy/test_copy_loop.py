@@ -114,7 +114,7 @@ def test_the_end_of_what_a_killed_task_copied_is_synced_though_nothing_follows(s
 
 
 def test_what_followers_did_not_have_yet_is_not_copied_again_after_a_crash() -> None:
-    """They may be behind for 30 s: what was written shows in the log only after that."""
+    """Followers may be behind for 30 s: what was written shows in the log only after that."""
     stage = stage_of(partitions=1)
     first = stage.run_task()
     stage.run_until(lambda: False, 1.0)
@@ -131,7 +131,7 @@ def test_what_followers_did_not_have_yet_is_not_copied_again_after_a_crash() -> 
 
 
 def test_a_batch_acknowledged_while_its_transaction_ends_is_committed_with_its_position() -> None:
-    """Its partition had no other batch in that transaction. A crash before the next must not repeat it."""
+    """The partition had no other batch in that transaction. A crash before the next must not repeat it."""
     stage = stage_of(is_transactional=True)
     first = stage.run_task()
     stage.run_until(lambda: False, 1.0)
@@ -149,7 +149,7 @@ def test_a_batch_acknowledged_while_its_transaction_ends_is_committed_with_its_p
 
 
 def test_the_lag_of_a_transaction_that_is_not_committed_is_what_readers_lack() -> None:
-    """As the position that is reported with it: both together tell where the source ends."""
+    """The lag follows the position that is reported with it: both together tell where the source ends."""
     stage = stage_of(is_transactional=True)
     stage.run_task()
     stage.run_until(lambda: False, 1.0)

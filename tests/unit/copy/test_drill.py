@@ -22,7 +22,7 @@ END_S: Final = 20.0
 
 @pytest.mark.parametrize("seeds", [SEEDS[:20], SEEDS[20:]], ids=["first", "more"])
 def test_runs_with_faults_end_with_every_record_once_and_in_order(seeds: range) -> None:
-    """In processes of their own, where sets have one order, so that a seed that fails does so again."""
+    """Runs have processes of their own, where sets have one order, so a seed that fails does so again."""
     succeed(seeds)
 
 
@@ -33,7 +33,7 @@ def test_preserved_offsets_survive_faults(seeds: range) -> None:
 
 @pytest.mark.parametrize("options", [("--transforms",), ("--transforms", "--preserve")], ids=" ".join)
 def test_transformed_records_survive_faults(options: tuple[str, ...]) -> None:
-    """What a filter or a function leaves out is a gap, also where it leaves out others each time."""
+    """Records that a filter or a function leaves out are gaps, also where it leaves out others each time."""
     succeed(SEEDS[:24], *options)
 
 
@@ -81,7 +81,7 @@ def runs(process: psutil.Process) -> bool:
 
 
 def test_an_interrupt_ends_all_processes() -> None:
-    """As Ctrl-C sends it: to the whole group."""
+    """Ctrl-C interrupts the whole group."""
     environment = {**os.environ, "PYTHONHASHSEED": "0"}
     drill = subprocess.Popen(
         [*COMMAND, "--runs", "100000", "--jobs", "2"], env=environment, start_new_session=True, text=True

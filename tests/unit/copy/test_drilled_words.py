@@ -33,7 +33,7 @@ def stage() -> Stage:
 
 
 def plant(stage: Stage, topic: str, *records: LogRecord) -> None:
-    """In each partition of a topic on the target."""
+    """Append records to each partition of a topic on the target."""
     now_ms = stage.target.now_ms()
     for log in stage.target.topics[topic].partitions:
         recs = [Rec(at, now_ms, each.key, each.value) for at, each in enumerate(records)]
@@ -41,7 +41,7 @@ def plant(stage: Stage, topic: str, *records: LogRecord) -> None:
 
 
 def report(stage: Stage, progress: PartitionProgress, every_s: float | None = 10.0) -> None:
-    """As a task that copies nothing would, and measures itself every 10 s."""
+    """Report as a task that copies nothing and measures itself every 10 s."""
     load = TaskProgress(DRILL, progress.task, 1, MEASURED, stage.time.time())
     plant(stage, stage.forward.progress_topic, progress.to_record(), load.to_record())
     if every_s is not None:
@@ -123,7 +123,7 @@ def test_from_outside_a_flow_that_has_not_begun_lags(stage: Stage) -> None:
 
 
 def explained(stage: Stage, committed: int, there: int | None = None, sync: OffsetSync | None = None) -> str:
-    """What is wrong with the explanation of a group: four records are copied, and this sync is planted."""
+    """Return errors of a group's explanation: four records are copied, and this sync is planted."""
     stage.write(0, 4)
     plant(stage, REMOTE, *(LogRecord(b"key-0", b"%d" % at) for at in range(4)))
     if sync is not None:

@@ -93,7 +93,7 @@ def test_a_batch_that_arrives_again_late_is_not_taken_for_the_last_one(partition
 
 
 def test_a_batch_of_a_fenced_attempt_that_was_taken_is_told(partition: OnePartition) -> None:
-    """Its successor dies as well, and the next start meets it."""
+    """The attempt's successor dies as well, and the next start meets it."""
     first = partition.start_and_copy(10)
     old = stored_producer(partition)
     first.kill()
@@ -147,7 +147,7 @@ def test_a_marker_in_the_place_of_the_last_record_does_not_hide_its_loss(partiti
 
 
 def test_a_loss_shows_behind_an_incident_of_the_source(partition: OnePartition) -> None:
-    """Where an attempt continues behind records that expired, it still knows where the target should end."""
+    """An attempt that continues behind records that expired still knows where the target should end."""
     task = partition.start()
     partition.write_batches(0, 20)
     partition.run_until_stored(19)
@@ -226,7 +226,7 @@ def test_what_a_frozen_attempt_writes_in_place_of_the_lost_marker_is_told(partit
 
 
 def test_a_lost_marker_is_written_again(partition: OnePartition) -> None:
-    """No record was lost; the attempt before may wake, and is fenced as before."""
+    """The target lost no record; the attempt before may wake, and is fenced as before."""
     first = partition.start_and_copy(10)
     first.kill()
     second = partition.start()

@@ -23,7 +23,7 @@ def stage_of(**shape: object) -> Stage:
 
 
 def reach(stage: Stage, holds: Callable[[], bool]) -> None:
-    """What comes before the assertion that is expected to fail."""
+    """Reach the situation that a test asserts about."""
     if not stage.run_until(holds, SOON_S):
         raise RuntimeError("not reached")
 

@@ -122,7 +122,7 @@ def test_a_start_ends_all_errors() -> None:
 
 
 def test_what_stands_in_the_way_of_a_start_replaces_what_it_was_looked_for() -> None:
-    """As after an offset mismatch: the situation may be another one by now."""
+    """The first look-up followed an offset mismatch: the situation may be another one by now."""
     mismatch = Incident(IncidentKind.OFFSET_MISMATCH, "a record is at another offset")
     stopped = after(COPYING, events.OffsetMismatch(mismatch), events.Drained())
     assert "at another offset" in str(after(stopped, events.ResolveFailed(PASSING, 0.5)).error)
@@ -164,7 +164,7 @@ LETTER: Final = DeadLetter(SOURCE, 21, 23, "corrupt", 0.0)
     ],
 )
 def test_a_skip_is_forgotten_when_batches_before_it_are_discarded(discards: events.Event) -> None:
-    """Its position is behind them: they would be lost."""
+    """The skip's position is behind them: they would be lost."""
     draining = after(COPYING, events.SourceBatchSkipped(LETTER))
     assert draining.reason.skipped == LETTER
     state, instructions = step(draining, discards, 0.0)

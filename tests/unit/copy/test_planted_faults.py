@@ -64,7 +64,7 @@ def _append(stage: Stage, partition: TopicPartition, records: Sequence[Rec], *, 
 
 
 def is_found(stage: Stage) -> bool:
-    """As a run of the drill ends."""
+    """Judge the stage as a run of the drill does at its end."""
     stage.check_committed()
     return bool(stage.violations) or not stage.is_complete
 

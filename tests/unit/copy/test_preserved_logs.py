@@ -29,7 +29,7 @@ def partition() -> Iterator[OnePartition]:
 
 
 def end_transactions(partition: OnePartition, count: int) -> None:
-    """Their markers take offsets of the source."""
+    """End transactions, whose markers take offsets of the source."""
     for _ in range(count):
         partition.source.append_marker(1, 0, partition.stage.source.now_ms(), commit=True)
     partition.stage.source.changed()
@@ -64,7 +64,7 @@ def test_without_stored_positions_the_logs_end_decides(partition: OnePartition) 
 
 @pytest.mark.parametrize("api_key", [EndTxnRequest.API_KEY, WriteTxnMarkersRequest.API_KEY])
 def test_markers_whose_request_is_lost_are_written_soon(partition: OnePartition, api_key: int) -> None:
-    """As when a broker restarts."""
+    """Such requests are lost when a broker restarts."""
     stage, lost = partition.stage, list[Request]()
 
     def lose(request: Request, carry_out: Callable[[], None]) -> None:
@@ -110,7 +110,7 @@ def test_what_a_target_has_lost_is_copied_again_to_its_offsets(
 def test_a_record_that_lands_in_an_emptied_target_stops_the_partition(
     partition: OnePartition, first: int, later_ms: int
 ) -> None:
-    """Its leader has forgotten the producer, so it takes any sequence."""
+    """The leader has forgotten the producer, so it takes any sequence."""
     task = partition.start()
     partition.write(range(10), at_ms=NOW_MS)
     partition.write_batches(10, 50)
@@ -221,7 +221,7 @@ def test_a_topic_that_is_recreated_for_a_gap_begins_behind_it(
 
 @pytest.mark.parametrize("held", [1, 20])
 def test_a_beginning_that_followers_lack_is_not_filled_again(partition: OnePartition, held: int) -> None:
-    """Its leader may have forgotten the filler's producer, whose records are as old as can be."""
+    """The leader may have forgotten the filler's producer, whose records are as old as can be."""
     partition.source.begin_at(held)
     partition.target.hold()
     first = partition.start()

@@ -79,7 +79,7 @@ def test_copying_is_steady_at_a_quota(side: str, *, is_transactional: bool) -> N
 
 @pytest.mark.parametrize("is_transactional", [False, True])
 def test_a_crash_is_resumed_from_under_a_quota_for_reading_the_target(*, is_transactional: bool) -> None:
-    """What lies behind the stored positions is read back, after the throttle times that this takes."""
+    """Records behind the stored positions are read back, after the throttle times that this takes."""
     stage = stage_of(1_000, is_transactional=is_transactional)
     task = stage.run_task()
     assert stage.run_until(lambda: len(stage.copied(0)) >= 300, 60.0)

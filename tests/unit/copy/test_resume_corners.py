@@ -144,7 +144,7 @@ def test_a_source_that_is_truncated_again_before_anything_was_read_is_copied_fro
 def test_a_target_that_may_not_be_read_is_fenced_all_the_same(
     partition: OnePartition,
 ) -> None:
-    """What lies behind the stored position comes twice, and is an incident; nothing is lost."""
+    """Records behind the stored position come twice, which is an incident; nothing is lost."""
     copy_and_die(partition, 50, 60)
     partition.stage.target.unreadable.add(REMOTE)
     task = start_and_settle(partition)

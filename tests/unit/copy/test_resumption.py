@@ -156,7 +156,7 @@ def test_auto_offset_reset_none_without_position_is_an_error(stage: Stage) -> No
 
 @pytest.mark.parametrize("is_distrusted", [False, True])
 def test_a_stored_position_is_continued_under_a_new_producer_id(stage: Stage, *, is_distrusted: bool) -> None:
-    """What is behind it is copied again, and the incident says what is missing."""
+    """Records behind it are copied again, and the incident says what is missing."""
     copy_batches_of(stage, 3)
     position = position_after(stage, 2)
     start = started(resume(stage, ResumeReason(position, is_distrusted=is_distrusted)))

@@ -6,7 +6,7 @@ from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of
 
 
 def end_transaction(partition: OnePartition) -> None:
-    """Its marker takes an offset of the source."""
+    """End a transaction, whose marker takes an offset of the source."""
     partition.source.append_marker(1, 0, partition.stage.source.now_ms(), commit=True)
 
 

@@ -1,4 +1,4 @@
-"""How far micro-batches advance, what is lost between them, and how ranges are divided into tasks."""
+"""Tests how far micro-batches advance, what is lost between them, and how ranges are divided into tasks."""
 
 import json
 from types import SimpleNamespace

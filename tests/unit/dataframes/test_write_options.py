@@ -78,7 +78,7 @@ def test_options_that_cannot_be_used_are_named(given: dict[str, str], named: str
 
 
 def schema(ddl: str) -> StructType:
-    """Of columns with simple types; PySpark's own parser of DDL is in Java."""
+    """Return a schema of columns with simple types; PySpark's own parser of DDL is in Java."""
     return StructType([StructField(name, TYPES[kind]) for name, kind in map(str.split, ddl.split(","))])
 
 

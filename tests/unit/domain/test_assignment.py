@@ -57,7 +57,7 @@ def numbers(dealt: Assignment) -> list[list[int]]:
 
 
 def dealt_again(load: dict[TopicPartition, float], tasks: int) -> Assignment:
-    """What becomes of a round-robin assignment."""
+    """Return what becomes of a round-robin assignment."""
     return assign_by_load(load, tasks, load, assign(load, tasks))
 
 

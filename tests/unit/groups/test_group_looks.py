@@ -85,7 +85,7 @@ def test_what_groups_have_on_the_target_is_added() -> None:
 
 
 def test_a_look_has_the_same_list_until_something_is_noted() -> None:
-    """What a page finds in it is kept for the next second."""
+    """Things that a page finds in the list are kept for the next second."""
     looks = made(sync_group_offsets_enabled="true")
     looks.note_translation({GROUP: committed(orders=200)}, {}, CheckpointBook(), 10.0)
     before = looks.look(OF, 10.0).partitions

@@ -53,7 +53,7 @@ class Resolver:
 
 
 class Interval:
-    """What the connector does in each interval."""
+    """The work of the connector in each interval."""
 
     def __init__(self, resolver: Resolver, **properties: str) -> None:
         settings = mirror_checkpoint_settings(Properties(PROPERTIES | properties))

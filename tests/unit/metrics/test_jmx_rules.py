@@ -65,7 +65,7 @@ def test_the_first_rule_that_matches_decides_and_no_rule_is_no_sample() -> None:
 
 
 def test_rules_for_the_mbeans_of_kafka_3_9_name_those_of_kafka_4() -> None:
-    """As the rules of the MSK samples, which match nothing of a Java 4."""
+    """The MSK samples have such rules, which match nothing of a Java 4."""
     rules = """
         lowercaseOutputName: true
         rules:

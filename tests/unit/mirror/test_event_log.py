@@ -154,7 +154,7 @@ def test_troubles_of_a_connector_that_is_stopped_in_order_are_withdrawn() -> Non
 
 
 def test_a_topic_that_can_t_be_written_is_a_trouble_until_it_can() -> None:
-    """Its events, and what it can't do, are known to those who ask the process."""
+    """Events, and what the log can't do, are known to those who ask the process."""
     topic = Topic()
     log = topic.log()
     topic.error = AuthorizationError("no right")

@@ -285,7 +285,7 @@ def test_two_mirrors_may_name_two_clusters_the_other_way_round(
 def test_exchanged_addresses_of_a_mirror_that_was_killed_are_refused_however_young_its_reports_are(
     source: MemoryServer, target: MemoryServer, last_ms: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Its tasks may report for a moment longer than it lives."""
+    """The mirror's tasks may report for a moment longer than it lives."""
     caplog.set_level(logging.INFO)
     copied(source, target, stopped=False)
     exchanged = flow_between(target, source, topics="orders")

@@ -21,7 +21,7 @@ def report(partition: TopicPartition, records: int, *, lag: int = 0, job_epoch: 
 
 
 def metered(*looks: Iterable[PartitionProgress], assignment: Assignment = ASSIGNMENT) -> LoadMeter:
-    """What came of looking every 10 s."""
+    """Return a meter that has looked every 10 s."""
     meter = LoadMeter()
     for number, reports in enumerate(looks):
         meter.take(assignment, reports, 1000.0 + 10 * number)
@@ -29,7 +29,7 @@ def metered(*looks: Iterable[PartitionProgress], assignment: Assignment = ASSIGN
 
 
 def test_no_rate_is_known_before_the_second_report() -> None:
-    """What a task has counted so far may have taken it hours."""
+    """A task's first count may have taken it hours."""
     meter = metered([report(HOT, 1_000_000)])
     assert meter.load(ASSIGNMENT) == {}
     meter.take(ASSIGNMENT, [report(HOT, 1_010_000)], 1010.0)
@@ -61,7 +61,7 @@ def test_at_first_all_that_was_seen_counts_alike() -> None:
 
 @pytest.mark.parametrize(("records", "job_epoch"), [(10_000, 2), (60_000, 2), (10_000, 1)])
 def test_a_task_that_started_again_counts_from_0(records: int, job_epoch: int) -> None:
-    """In a new copy job, or in the same, after Spark started it again."""
+    """A task starts again in a new copy job, or in the same after Spark started it again."""
     looks = [[report(HOT, 0)], [report(HOT, 50_000)], [report(HOT, records, job_epoch=job_epoch)]]
     (rate,) = metered(*looks).rates.values()
     expected = 100 * records / 10

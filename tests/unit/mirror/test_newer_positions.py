@@ -69,7 +69,7 @@ class World:
         self._write(topic or self.positions, position_record(name, NEAR, AT, position))
 
     def remembers_clusters(self, owner: str) -> None:
-        """What every flow records among the attempts, also where transactions replace them."""
+        """Record what every flow records among the attempts, also where transactions replace them."""
         self._write(ATTEMPTS_TOPIC, cluster_ids_record(owner, ClusterIds("near", "far")))
 
     def alters(self, name: ConnectorName, offset: int) -> None:
@@ -101,7 +101,7 @@ class World:
         on_topic_recreated: OnTopicRecreated = OnTopicRecreated.RECORD,
         remote: str = REMOTE,
     ) -> int | None:
-        """Where the connector begins: the next offset, None where it has no position."""
+        """Return where the connector begins: the next offset, None if it has no position."""
         where = self.client, self.positions
         on = SimpleNamespace(
             worker_client=self.client,

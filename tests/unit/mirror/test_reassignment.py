@@ -33,7 +33,7 @@ class Scene(Reassignment):
         self.pace: Mapping[int, float] = {}
 
     def pass_s(self, seconds: float) -> list[tuple[float, Imbalance]]:
-        """What was said, and when, counted from now."""
+        """Return what was said, and when, counted from now."""
         began, said = self.now, []
         while self.now < began + seconds:
             self.now += 10
@@ -62,7 +62,7 @@ class Scene(Reassignment):
             yield replace(report, connector=ConnectorName("other"), bytes=0).to_record()
 
     def deal_again(self) -> None:
-        """What the connector does with what was said."""
+        """Reassign as the connector does when it was told to."""
         self.done(self.now)
         assignment = self._reassigned(self.running.assignment)
         self.running = Running(self.running.number + 1, 0, assignment)

@@ -1,4 +1,4 @@
-"""The periodic jobs of a source connector. Their effects are tested with real clusters."""
+"""The periodic jobs of a source connector. Effects are tested with real clusters."""
 
 from concurrent.futures import Future
 from typing import cast

@@ -41,7 +41,7 @@ class Script:
         self._drive(slot, COPY)
 
     def resume_without_replication(self, slot: int) -> None:
-        """As far as the task comes while no follower does."""
+        """Resume as far as the task comes while no follower does."""
         self.do(f"T{slot} begins")
         while self.state.tasks[slot - 1].phase != COPY:
             texts = [text_of(move) for move in self.protocol.moves(self.state)]
@@ -89,7 +89,7 @@ class Script:
         raise AssertionError(f"T{slot} does not get there")
 
     def _next(self, slot: int) -> str:
-        """What brings the task on; faults and other tasks don't happen by themselves."""
+        """Return the action that brings the task on; faults and other tasks don't happen by themselves."""
         texts = [text_of(move) for move in self.protocol.moves(self.state)]
         requests = [
             f"request {at} arrives"

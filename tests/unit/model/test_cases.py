@@ -63,7 +63,7 @@ def target_comes_back_empty(rules: Rules) -> Script:
 
 
 def target_begins_to_stamp_append_times(rules: Rules) -> Script:
-    """What is written then differs in content from the source."""
+    """Records that are written then differ in content from the source's."""
     script = Script(rules, Faults(restamp=1, crash=1), records=3)
     script.resume(1)
     script.copy(1)
@@ -100,7 +100,7 @@ def frozen_task_stores_its_position_late(rules: Rules) -> Script:
 
 
 def followers_hang_while_a_task_dies(rules: Rules) -> Script:
-    """What it wrote is above the high watermark when the next one begins."""
+    """Records of the dead task are above the high watermark when the next one begins."""
     script = Script(rules, Faults(crash=1), records=2)
     script.resume(1)
     script.do("T1 copies a batch of 1", "request 0 arrives", "T1 crashes")
@@ -202,7 +202,7 @@ def batch_is_taken_a_second_time(rules: Rules) -> Script:
 
 
 def batch_is_taken_a_second_time_and_those_before_expire(rules: Rules) -> Script:
-    """What is left does not tell what is there already."""
+    """The rest of the log does not tell what is there already."""
     script = Script(rules, Faults(forget=1, resend=1, crash=1, retain=1), records=3)
     script.resume(1)
     script.copy(1)
@@ -217,7 +217,7 @@ def batch_is_taken_a_second_time_and_those_before_expire(rules: Rules) -> Script
 
 
 def all_that_was_acknowledged_is_lost(rules: Rules) -> Script:
-    """Behind a gap, before a position is stored: the record of the ends says that it was acknowledged."""
+    """The loss is behind a gap, before a position is stored: only the record of the ends tells of it."""
     script = Script(rules, Faults(compact=1, truncate=1, crash=1), records=5)
     script.do("the source compacts offset 2 away")
     script.resume(1)
@@ -329,7 +329,7 @@ def test_records_that_expired_from_the_target_may_come_twice_and_that_is_told() 
 
 
 def test_what_a_frozen_task_writes_where_the_target_lost_the_marker_is_told() -> None:
-    """Its batch is just as long as what was lost, so that no base offset tells of it."""
+    """The frozen task's batch is just as long as what was lost, so that no base offset tells of it."""
     script = Script(Rules(), Faults(truncate=1, again=1), records=2)
     script.resume(1)
     script.copy(1)

@@ -148,7 +148,7 @@ def test_first_offset_of_a_run_is_written_with_the_newest_sync() -> None:
 
 
 def test_new_run_replaces_unwritten_syncs_except_the_first() -> None:
-    """Without the first sync, older offsets could not be translated at all."""
+    """The first sync is needed to translate older offsets at all."""
     queue = OffsetSyncQueue(10)
     queue.acknowledged(TP, Run(5, 0, 50))
     queue.acknowledged(TP, Run(60, 50, 30))

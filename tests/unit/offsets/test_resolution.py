@@ -71,7 +71,7 @@ def test_equal_batches_are_compared_without_opening_them() -> None:
 
 
 def test_no_batch_behind_the_one_with_the_offset_is_read() -> None:
-    """Its fetch would take the place of records that the next look-up needs."""
+    """A fetch of it would take the place of records that the next look-up needs."""
     records = [at(offset) for offset in range(6)]
     source, target = iter(log(records, (2, 2))), iter(log(moved(records, 100), (2, 2)))
     resolve(Gap(Known(0, 100), Known(5, 105)), 3, source, target)

@@ -97,7 +97,7 @@ class Copied(NamedTuple):
     records: int
     is_synced: bool
     has_run_length: bool
-    """Whether the sync has the length of its run. Those of Java do not."""
+    """Whether the sync has the length of its run. Java's do not."""
 
 
 LOGS = st.lists(

@@ -207,7 +207,7 @@ def test_create_on_the_cluster_replaces_create_on_each_topic(survey: FlowSurvey)
 
 
 def test_rights_on_the_cluster_are_for_acls(survey: FlowSurvey) -> None:
-    """On the target the right to alter includes the one to describe."""
+    """The right to alter, on the target, includes the one to describe."""
     without = frozenset({AclOperation.CREATE})
     poor = replace(
         survey,

@@ -205,7 +205,7 @@ def test_cycle_search_ends_with_circular_upstream_topics() -> None:
 
 
 class _Renamed(DefaultReplicationPolicy):
-    """As in Java, inherited methods call the overridden one."""
+    """Inherited methods, as in Java, call the overridden one."""
 
     def topic_source(self, topic: str) -> str | None:
         return "us" if topic.startswith("us.") else None

@@ -42,7 +42,7 @@ def test_each_form_is_read(
 
 
 def test_headers_keep_their_lines() -> None:
-    """Of keys that OpenSSL encrypted before PKCS8."""
+    """Headers of keys that OpenSSL encrypted before PKCS8."""
     headers = "Proc-Type: 4,ENCRYPTED\nDEK-Info: A,B\n"
     key = f"-----BEGIN EC PRIVATE KEY-----\n{headers}\nYWJj\n-----END EC PRIVATE KEY-----\n"
     assert in_lines(f"before {key} behind") == key

@@ -20,7 +20,7 @@ def is_refused(refusals: Refusals, key: str) -> bool:
 
 
 def asks_in(clock: Clock, refusals: Refusals, seconds: int, key: str = "a") -> int:
-    """How often it is asked in that time, by five clients ten times a second each."""
+    """Return how often it is asked in that time, by five clients ten times a second each."""
     asked = 0
     for _ in range(seconds * 10):
         clock.now += 0.1

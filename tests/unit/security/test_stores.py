@@ -61,7 +61,7 @@ def own() -> Identity:
 
 
 def old(own: Identity) -> bytes:
-    """As Java wrote it before version 16, but for RC2."""
+    """Return a store as Java wrote it before version 16, but for RC2."""
     kind = PrivateFormat.PKCS12.encryption_builder()
     encryption = kind.kdf_rounds(1000).key_cert_algorithm(PBES.PBESv1SHA1And3KeyTripleDESCBC)
     return serialize_key_and_certificates(
@@ -130,7 +130,7 @@ def test_an_openssl_without_any_cipher_is_told(tmp_path: Path) -> None:
 def test_certificates_that_are_not_encrypted_need_no_password(
     mac: str, own: Identity, tmp_path: Path
 ) -> None:
-    """As in Java, which checks no integrity then."""
+    """Java does not check the integrity then, either."""
     certificate = write(tmp_path / "own.pem", own.certificate_pem())
     plain = ("keystore.pkcs12.certProtectionAlgorithm=NONE", f"keystore.pkcs12.macAlgorithm={mac}")
     store = trust_store_of(certificate, tmp_path / "trust.p12", "PKCS12", *plain)

@@ -37,7 +37,7 @@ def file(path: Path) -> ChangedFile:
 
 
 def put(path: Path, text: str) -> None:
-    """As editors do; the new file is another one, whatever the clock says."""
+    """Write as editors do: the new file is another one, whatever the clock says."""
     new = path.with_suffix(".new")
     new.write_text(text)
     new.replace(path)

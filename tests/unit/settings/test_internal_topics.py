@@ -53,7 +53,7 @@ def test_another_worker_may_be_faster() -> None:
 
 
 def test_a_missing_right_is_logged_and_no_error(caplog: pytest.LogCaptureFixture) -> None:
-    """As in MM2's MirrorUtils.createSinglePartitionCompactedTopic."""
+    """The same as in MM2's MirrorUtils.createSinglePartitionCompactedTopic."""
     ensure_topics(Cluster(missing=AuthorizationError("create topic missing: not authorized")), WANTED)
     (record,) = (record for record in caplog.records if record.levelname == "WARNING")
     said = "not created, give the right or create it by hand: create topic missing: not authorized"
@@ -67,7 +67,7 @@ def test_anything_else_is_an_error(error: KafkaError) -> None:
 
 
 class Configured(Cluster):
-    """Its topics have this `cleanup.policy`."""
+    """A cluster whose topics have this `cleanup.policy`."""
 
     cluster = "target"
     bootstrap_servers = "b1:9092,b2:9092"

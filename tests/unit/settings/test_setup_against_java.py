@@ -44,7 +44,7 @@ def settings_of(alias: str) -> MirrorSourceSettings:
 
 
 def made_by(alias: str) -> Setup:
-    """What is on an empty target after one flow's plans; the next ones must find nothing to do."""
+    """Return what is on an empty target after one flow's plans; the next ones must find nothing to do."""
     settings = settings_of(alias)
     source = {name: SourceTopic(topic.partitions, CONFIGS[name]) for name, topic in SOURCE.topics.items()}
     plan = plan_topics(settings, source, {})
@@ -72,7 +72,7 @@ def planned_configs(settings: MirrorSourceSettings, topics: Mapping[str, Topic])
 
 
 def described(topic: Topic) -> tuple[ConfigEntry, ...]:
-    """As the target's broker describes a topic on which these configs were set."""
+    """Describe a topic as the target's broker does a topic on which these configs were set."""
     own = {name: ConfigEntry(name, value) for name, (value, _) in topic.configs.items()}
     return tuple({**UNTOLD, **own}.values())
 

@@ -230,7 +230,7 @@ def merging(settings: MirrorSourceSettings) -> MirrorSourceSettings:
 
 
 def test_names_of_copies_from_the_source_itself_are_told(settings: MirrorSourceSettings) -> None:
-    """As a second file has them that uses the aliases the other way round."""
+    """A second file may have such flows, which uses the aliases the other way round."""
     every = replace(settings, topic_filter=ALL_TOPICS)
     selected = Selection(every).select(["orders", "source.orders", "eu.source.orders", "target.orders"])
     assert [topic for topic, _ in selected.pairs] == ["orders"]

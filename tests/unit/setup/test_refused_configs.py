@@ -56,7 +56,7 @@ def refuses(*names: str) -> Callable[[Configs], int]:
 
 
 def limited_together(configs: Configs) -> int:
-    """As local retention with tiered storage: more than retention is refused, which has a default."""
+    """The limit is like local retention's with tiered storage: at most retention, which has a default."""
     if "remote.storage.enable" in configs and "local.retention.ms" in configs:
         allowed = "retention.ms" in configs
         return (

@@ -90,7 +90,7 @@ class _OneDistribution(DistributionFinder):
 
 @contextmanager
 def installed(name: str, found: Distribution) -> Iterator[None]:
-    """For `importlib.metadata`."""
+    """Install a distribution for `importlib.metadata`."""
     finder = _OneDistribution(name, found)
     sys.meta_path.insert(0, finder)
     try:
@@ -100,7 +100,7 @@ def installed(name: str, found: Distribution) -> Iterator[None]:
 
 
 def test_a_listed_file_that_is_missing_is_named(tmp_path: Path) -> None:
-    """Of a package that old pips unpacked without a list, Python 3.11 takes that of its source for one."""
+    """Old pips unpacked packages without a list of files; Python 3.11 takes the source's list instead."""
 
     class Unpacked(PathDistribution):
         @property

@@ -1,4 +1,4 @@
-"""How many tasks Spark's settings allow."""
+"""Tests how many tasks Spark's settings allow."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the opposite flow has said of the partitions that it may have copied."""
+"""Tests what the opposite flow has said of the partitions that it may have copied."""
 
 from dataclasses import replace
 from typing import Final

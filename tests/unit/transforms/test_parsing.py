@@ -155,7 +155,7 @@ def test_refusals(properties: dict[str, str], key: str, reason: str) -> None:
 
 
 def test_every_transform_of_java_s_is_known_or_has_a_function() -> None:
-    """Those of Kafka 4.3."""
+    """The transforms are those of Kafka 4.3."""
     for kind in (
         *("Cast", "ExtractField", "Flatten", "HeaderFrom", "HoistField", "InsertField", "MaskField"),
         *("ReplaceField", "SetSchemaMetadata", "TimestampConverter", "ValueToKey"),

@@ -1,4 +1,4 @@
-"""What `/health` says of a mirror in this process."""
+"""Tests what `/health` says of a mirror in this process."""
 
 import json
 from dataclasses import replace

@@ -22,7 +22,7 @@ ABORTED = Rec(0, NOW_MS, b"aborted", b"aborted", (("h", b"0"),))
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """How a log is written: the sizes of its batches, and the codec.
+    """The way in which a log is written: the sizes of its batches, and the codec.
 
     In transactions, each batch is one. An aborted one comes before every batch at these places.
     """
@@ -59,7 +59,7 @@ class Writing:
 
 
 def read(log: PartitionLog) -> list[FetchedBatch]:
-    """As `sparkmirror verify` reads it."""
+    """Read a log as `sparkmirror verify` does."""
     bases = {decoded.header.base_offset for decoded in committed(log)}
     batches = (
         batch for stored in log.batches for batch in iterate_batches(memoryview(bytearray(stored.data)))
@@ -97,7 +97,7 @@ def of_keys(keys: Iterable[int]) -> list[Rec]:
 
 writings = st.builds(Writing, st.lists(st.integers(1, 5), max_size=8), st.sampled_from([0, 4]))
 pairs = st.tuples(writings, writings.map(lambda writing: replace(writing, producer_id=OURS)))
-"""Of the source and the target."""
+"""Writings of the source and the target."""
 
 
 @st.composite

@@ -51,7 +51,7 @@ def assert_named(name: str, found: Comparison, source: Sequence[int], target: Se
 
 
 def place_of(name: str, place: float, count: int) -> int:
-    """Of the first of the records that the fault concerns."""
+    """Return the place of the first of the records that the fault concerns."""
     return round(place * (count - (2 if name == "swapped" else 1)))
 
 

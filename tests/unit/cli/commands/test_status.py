@@ -124,7 +124,7 @@ def test_promoted_topics_are_named_without_a_lag() -> None:
 
 
 def test_a_standby_direction_has_nothing_to_copy() -> None:
-    """What its source has came from its target."""
+    """The records of its source came from its target."""
     waiting = look("bank", 0, {"state": PartitionState.STANDBY, "error": "b->a has copied it", "lag": 100})
     alone = status_view(answers(source(waiting, is_running=True)))
     assert (alone.code, alone.rows) == (0, [("a->b", "bank", "1", "-", "standby")])

@@ -43,7 +43,7 @@ def schema_of(described: dict[str, Any]) -> dict[str, Any]:
 
 
 def fields(value: Any, described: dict[str, Any], path: str, seen: set[str]) -> Iterator[str]:
-    """What is answered and not described, or of another type; `seen` gets the fields that are described."""
+    """Yield answered fields that are not described, or have another type; `seen` gets the described ones."""
     schema = schema_of(described)
     if value is None:
         if not schema.get("nullable"):

@@ -318,7 +318,7 @@ def test_snapshots_hold_together_and_stay(steps: list[list[LogRecord]]) -> None:
 
 
 def compacted(history: Sequence[LogRecord], data: st.DataObject) -> list[LogRecord]:
-    """As a cleaner leaves it, or has so far: what has a successor before `end` is gone before `at`.
+    """Compact as a cleaner does, or has so far: what has a successor before `end` is gone before `at`.
 
     So are some tombstones there, which have been seen for long enough.
     """

@@ -69,7 +69,7 @@ def test_the_fold_keeps_the_last_of_one_connector() -> None:
 
 
 def test_under_a_key_in_another_order_there_is_a_partition_without_an_offset() -> None:
-    """As Java shows it, which never finds that value."""
+    """Java shows the same, since it never finds that value."""
     odd = LogRecord(b'["c",{"topic":"orders","partition":3,"cluster":"A"}]', b'{"offset":4}')
     assert folded([odd]) == [ConnectorOffset(ORDERS, None)]
     whole = offset_record("c", ConnectorOffset(ORDERS, {"offset": 5}))

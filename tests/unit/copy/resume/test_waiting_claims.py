@@ -12,7 +12,7 @@ AWAY = 1
 
 
 def batches(stage: Stage) -> tuple[int, int]:
-    """How many there are in the target's partition, and in the topic of attempts."""
+    """Count the batches in the target's partition, and in the topic of attempts."""
     attempts = stage.target.topics.get(ATTEMPTS)
     of_attempts = 0 if attempts is None else sum(log.end for log in attempts.partitions)
     return stage.target.log(TopicPartition(REMOTE, AWAY)).end, of_attempts

@@ -42,11 +42,11 @@ PLAN = TaskPlan(
     offset_syncs=None,
     driver=DRIVER,
 )
-"""Of copy job 5."""
+"""The plan of copy job 5."""
 
 
 def verdict(*records: LogRecord, on_limits: Callable[[RateLimits], None] | None = None) -> EndReason | None:
-    """On copy job 5."""
+    """Return the verdict on copy job 5."""
     return JobWatch(PLAN, lambda _: None, on_limits)._read(Tail(list(records)))
 
 

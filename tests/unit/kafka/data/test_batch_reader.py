@@ -237,7 +237,7 @@ def test_no_fetch_is_sent_without_a_budget(world: ReaderWorld) -> None:
 
 
 def test_a_reader_keeps_to_a_quota_and_takes_no_error() -> None:
-    """Its responses are empty while they would exceed the quota, the first of a session too (KIP-219)."""
+    """Responses are empty while they would exceed the quota, the first of a session too (KIP-219)."""
     with client_run() as run:
         world = ReaderWorld(run, brokers=1)
         world.source.quotas.set(consumer=12_000.0)

@@ -148,7 +148,7 @@ def test_a_failed_produce_is_repeated_and_each_record_written_once(world: Writer
 
 
 def test_the_log_is_checked_before_a_batch_is_repeated_that_the_broker_forgot(world: WriterWorld) -> None:
-    """Without its producer's state the broker would append the batch again."""
+    """The broker, which lacks the producer's state, would append the batch again."""
     world.append(FIRST, batch(0, 1))
     world.assert_acknowledges(FIRST, 1)
     log = world.target.log(FIRST)

@@ -106,7 +106,7 @@ def test_a_refused_batch_is_dropped_as_it_is_in_no_log() -> None:
 
 
 def test_half_of_a_batch_is_not_dropped() -> None:
-    """Its other half may be in flight: the whole would be fetched again."""
+    """The other half may be in flight: the whole would be fetched again."""
     queue = queue_with(2, 1)
     assert queue.split_first()
     assert queue.drop_unsent() == 1

@@ -251,7 +251,7 @@ def test_random_faults_never_make_two_leaders_and_end_in_one(seed: int, spreads:
 
 
 class RandomFaults:
-    """What happens to nodes, brokers and the ways between them."""
+    """Random faults of nodes, brokers and the ways between them."""
 
     def __init__(self, world: GroupWorld, rng: random.Random) -> None:
         self._world = world

@@ -11,7 +11,7 @@ from tests.support.canned_responses import NAME, cluster_of
 
 
 class FencedBroker(Connection):
-    """Its controller has missed it: it names no broker, not even itself."""
+    """A broker that its controller has missed: it names no broker, not even itself."""
 
     def __init__(self) -> None:
         self.address = f"{NAME}:9092"

@@ -244,7 +244,7 @@ def test_the_epoch_wraps_to_one() -> None:
 
 
 class SessionModel:
-    """What the broker believes, from nothing but the requests."""
+    """The broker's knowledge, from nothing but the requests."""
 
     def __init__(self) -> None:
         self.held: dict[TopicPartition, int] = {}

@@ -35,7 +35,7 @@ print("decodes")
 
 
 def run(imported_first: str) -> str:
-    """In a process of its own: a codec is compiled once only."""
+    """Run a process, since a codec is compiled once only."""
     program = _TWO_THREADS_COMPILE_AT_ONCE.format(imported_first=imported_first)
     finished = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     return finished.stdout.strip() or finished.stderr.strip().splitlines()[-1]

@@ -138,7 +138,7 @@ def test_fields_at_their_limits_are_encoded_as_the_schema_says(request_class: ty
 
 
 def nests(fields: Iterable[Any]) -> int:
-    """How deep arrays are within arrays."""
+    """Return how deep arrays are within arrays."""
     arrays = [field for field in fields if field.is_array()]
     return max(
         (1 + nests(each.fields.values() if each.is_struct_array() else ()) for each in arrays), default=0
