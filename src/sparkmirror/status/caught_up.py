@@ -34,7 +34,7 @@ class LagLimit(NamedTuple):
         return it.lag.seconds <= self.seconds
 
 
-class Told(Protocol):
+class ReportedFlow(Protocol):
     """A flow's state as a mirror reports it; `partitions` without those of `promoted` topics."""
 
     @property
@@ -94,19 +94,19 @@ class FlowLag(NamedTuple):
         return None if self.unknown or not (self.partitions or self.promoted or self.standby) else True
 
 
-def lag_of(told: Told, is_wanted: Callable[[str], Any], limit: LagLimit) -> FlowLag:
+def lag_of(flow: ReportedFlow, is_wanted: Callable[[str], Any], limit: LagLimit) -> FlowLag:
     """`is_wanted` gets the names of topics on the source."""
-    wanted = sorted((it for it in told.partitions if is_wanted(it.source.topic)), key=attrgetter("source"))
+    wanted = sorted((it for it in flow.partitions if is_wanted(it.source.topic)), key=attrgetter("source"))
     copied = [it for it in wanted if it.state.word is not Word.STANDBY]
     return FlowLag(
-        told.flow,
-        told.state,
+        flow.flow,
+        flow.state,
         copied,
-        {topic: each for topic, each in told.promoted.items() if is_wanted(topic)},
-        told.is_running,
-        told.only_heartbeats,
-        bool(told.partitions or told.promoted),
-        limit if told.is_running is not False else LagLimit(limit.records),  # nothing is on its way
+        {topic: each for topic, each in flow.promoted.items() if is_wanted(topic)},
+        flow.is_running,
+        flow.only_heartbeats,
+        bool(flow.partitions or flow.promoted),
+        limit if flow.is_running is not False else LagLimit(limit.records),  # nothing is on its way
         len(wanted) - len(copied),
     )
 

@@ -31,7 +31,7 @@ def whole(value: float) -> int | None:
     return None if isnan(value) else int(value)
 
 
-class Told(NamedTuple):
+class ShownColumns(NamedTuple):
     """Has columns of what is shown of partitions; NaN where it is unknown. `severity` is that of the word.
 
     `left_s` is infinity where the time can't be told, and minus infinity where nothing is to be caught up.
@@ -45,8 +45,8 @@ class Told(NamedTuple):
     byte_rate: Numbers
     quiet_since: Numbers
 
-    def of(self, rows: Indices) -> "Told":
-        return Told(self.severity[rows], *(column[rows] for column in self[1:]))
+    def of(self, rows: Indices) -> "ShownColumns":
+        return ShownColumns(self.severity[rows], *(column[rows] for column in self[1:]))
 
 
 class Partitions:
@@ -74,7 +74,7 @@ class Partitions:
         self._cut_off = situation.is_cut_off
         self.conditions = conditions_of(situation)
         self.tasks = columns.task
-        self.told = _told(situation, _SEVERITY[self.conditions])
+        self.shown = _shown(situation, _SEVERITY[self.conditions])
         self._views: dict[int, PartitionView] = {}
 
     def __len__(self) -> int:
@@ -90,7 +90,7 @@ class Partitions:
     @cached_property
     def largest_lag_first(self) -> Numbers:
         """Return a key to sort by."""
-        return -np.nan_to_num(self.told.lag)
+        return -np.nan_to_num(self.shown.lag)
 
     def view(self, row: int) -> PartitionView:
         """Made once: a page asks for it several times."""
@@ -101,9 +101,9 @@ class Partitions:
 
     def _view(self, row: int) -> PartitionView:
         table, at = self._place(row)
-        look, told = table[at], self.told
+        look, shown = table[at], self.shown
         report = look.report
-        left_s = told.left_s.item(row)
+        left_s = shown.left_s.item(row)
         return PartitionView(
             look.source,
             TopicPartition(report.target_topic, look.source.partition)
@@ -113,10 +113,10 @@ class Partitions:
             self.state(row),
             _position(look),
             self.source_end(row),
-            Lag(whole(told.lag.item(row)), number(told.lag_s.item(row))),
+            Lag(whole(shown.lag.item(row)), number(shown.lag_s.item(row))),
             left_s if isfinite(left_s) else None,
             look.quiet_since,
-            Speed(number(told.record_rate.item(row)), number(told.byte_rate.item(row))),
+            Speed(number(shown.record_rate.item(row)), number(shown.byte_rate.item(row))),
             look.latencies,
             look.incidents,
             look.lost,
@@ -197,12 +197,12 @@ def _joined(tables: Sequence[PartitionTable]) -> Columns:
     return Columns(*(np.concatenate(each) for each in zip(*columns, strict=True)))
 
 
-def _told(situation: Situation, severity: Indices) -> Told:
+def _shown(situation: Situation, severity: Indices) -> ShownColumns:
     of, (lag, lag_s) = situation.partitions, situation.lags
-    is_told = (of.moved_s > 0) & (of.closed > 0) & ~np.isnan(lag)
-    left_s = np.divide(lag * of.moved_s, of.closed, out=np.full_like(lag, np.inf), where=is_told)
+    is_known = (of.moved_s > 0) & (of.closed > 0) & ~np.isnan(lag)
+    left_s = np.divide(lag * of.moved_s, of.closed, out=np.full_like(lag, np.inf), where=is_known)
     is_unknown = severity == _UNKNOWN
-    return Told(
+    return ShownColumns(
         severity,
         lag,
         lag_s,

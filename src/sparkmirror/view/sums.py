@@ -19,7 +19,7 @@ class Sums:
         self._rows = rows
         self._starts = starts
         self._bounds = [*starts.tolist(), len(rows)]
-        self._told = partitions.told.of(rows)
+        self._shown = partitions.shown.of(rows)
 
     def __len__(self) -> int:
         return len(self._starts)
@@ -30,29 +30,29 @@ class Sums:
     @cached_property
     def severity(self) -> Indices:
         """Has the severity of each group's worst partition."""
-        return np.minimum.reduceat(self._told.severity, self._starts)
+        return np.minimum.reduceat(self._shown.severity, self._starts)
 
     @cached_property
     def records(self) -> Numbers:
         """The lag in records: unknown as soon as that of one part is."""
-        return np.add.reduceat(self._told.lag, self._starts)
+        return np.add.reduceat(self._shown.lag, self._starts)
 
     @cached_property
     def _seconds(self) -> Numbers:
-        return np.maximum.reduceat(self._told.lag_s, self._starts)
+        return np.maximum.reduceat(self._shown.lag_s, self._starts)
 
     @cached_property
     def _left_s(self) -> Numbers:
         """The longest of those that catch up, infinity as soon as one of them can't tell it."""
-        return np.maximum.reduceat(self._told.left_s, self._starts)
+        return np.maximum.reduceat(self._shown.left_s, self._starts)
 
     @cached_property
     def _quiet_since(self) -> Numbers:
-        return np.maximum.reduceat(self._told.quiet_since, self._starts)
+        return np.maximum.reduceat(self._shown.quiet_since, self._starts)
 
     @cached_property
     def _speeds(self) -> tuple[Numbers, Numbers]:
-        return self._known_sum(self._told.record_rate), self._known_sum(self._told.byte_rate)
+        return self._known_sum(self._shown.record_rate), self._known_sum(self._shown.byte_rate)
 
     def _known_sum(self, values: Numbers) -> Numbers:
         is_known = ~np.isnan(values)
@@ -62,7 +62,7 @@ class Sums:
     def state(self, group: int) -> State:
         """Return the state of the first of its worst partitions."""
         rows = self.rows(group)
-        return self._partitions.state(int(rows[np.argmin(self._partitions.told.severity[rows])]))
+        return self._partitions.state(int(rows[np.argmin(self._partitions.shown.severity[rows])]))
 
     def lag(self, group: int) -> Lag:
         return Lag(whole(self.records[group]), number(self._seconds[group]))
@@ -79,5 +79,5 @@ class Sums:
         return number(self._quiet_since[group])
 
     def words(self, group: int) -> Mapping[Word, int]:
-        counts = np.bincount(self._partitions.told.severity[self.rows(group)])
+        counts = np.bincount(self._partitions.shown.severity[self.rows(group)])
         return {WORDS[at]: int(counts[at]) for at in np.flatnonzero(counts)}

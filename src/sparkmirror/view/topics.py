@@ -110,7 +110,7 @@ class Topics(Sequence[TopicView]):
 
     def _by_worst(self, rows: Indices) -> Sequence[PartitionView]:
         """`rows` are in the order of topics and partitions."""
-        order = np.lexsort((self.partitions.largest_lag_first[rows], self.partitions.told.severity[rows]))
+        order = np.lexsort((self.partitions.largest_lag_first[rows], self.partitions.shown.severity[rows]))
         return Rows(rows[order], self.partitions.view)
 
     def latency(self) -> tuple[float | None, float | None]:

@@ -41,6 +41,10 @@ The mirror stores a position once a second, Java's once a minute (offset.flush.i
 it has copied since counts as missing. Topics that are promoted (sparkmirror promote) have no lag,
 nor partitions that stand by until a failback.
 
+--wait also waits for a mirror that does not run yet, was refused, or needs an operator, since that may be
+mended meanwhile: stderr shows what is missing, and after the timeout the exit code is 1, or 2 where it can't
+be told.
+
 examples:
   sparkmirror lag mm2.properties
   sparkmirror lag mm2.properties --flow 'us-west->us-east' --topic 'orders.*' -o json
@@ -82,7 +86,11 @@ def add_parser(subparsers: "argparse._SubParsersAction[argparse.ArgumentParser]"
         help="so has one whose oldest record to copy is at most so old; 0: only records count (as status "
         "says it: 5, of Java's mirror 65)",
     )
-    parser.add_argument("--wait", action="store_true", help="wait until every partition has caught up")
+    parser.add_argument(
+        "--wait",
+        action="store_true",
+        help="wait until every partition has caught up, whatever is in the way until the timeout",
+    )
     parser.add_argument(
         "--timeout", type=positive, default=600, metavar="S", help="how long to wait, in seconds (600)"
     )
