@@ -248,8 +248,9 @@ class RecordingReader:
             self._next[partition.partition] = batch.header.last_offset + 1
         self.reader.advance(partition.partition, self._next[partition.partition])
 
-    def response_taken(self) -> None:
+    def response_taken(self) -> int:
         self.response_bytes.append(0)
+        return self.budget_bytes()
 
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self.failures.append(Failure(partition, error))

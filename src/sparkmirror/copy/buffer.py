@@ -47,12 +47,20 @@ class Buffer:
         return self.outstanding_bytes <= self.bytes_max // 2
 
     def await_half(self) -> None:
-        """Call `when_free` when half of it is free."""
+        """Call `when_free` as soon as half of it is free."""
         self._is_awaited = True
+        self._tell_if_half_free()
 
-    def acknowledged(self, count: int) -> None:
-        """Free so many bytes."""
+    def take(self, count: int) -> None:
+        """Count so many bytes that were taken from the source."""
+        self.outstanding_bytes += count
+
+    def free(self, count: int) -> None:
+        """Free so many bytes, which are acknowledged or dropped."""
         self.outstanding_bytes -= count
+        self._tell_if_half_free()
+
+    def _tell_if_half_free(self) -> None:
         if self._is_awaited and self.is_half_free:
             self._is_awaited = False
             self._when_free()

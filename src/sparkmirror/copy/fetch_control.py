@@ -77,7 +77,7 @@ class FetchControl:
 
     def taken(self, source: TopicPartition, taken_bytes: int) -> None:
         """Note that so many bytes of the partition were taken."""
-        self._buffer.outstanding_bytes += taken_bytes
+        self._buffer.take(taken_bytes)
         self._throttle.taken(source, taken_bytes)
 
     def check_buffer(self, writer: BatchWriter) -> None:

@@ -106,9 +106,8 @@ class Instructions:
         self._steps.take(copy, events.TimerExpired())
 
     def _discard(self, copy: PartitionCopy) -> None:
-        self._buffer.outstanding_bytes -= copy.outstanding_bytes
+        self._buffer.free(copy.outstanding_bytes)
         copy.discard()
 
     def _free_buffer(self, copy: PartitionCopy) -> None:
-        dropped = copy.drop_unsent(self._strategies.delivery.writer.drop_unsent)
-        self._buffer.outstanding_bytes -= dropped
+        self._buffer.free(copy.drop_unsent(self._strategies.delivery.writer.drop_unsent))

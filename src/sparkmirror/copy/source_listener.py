@@ -82,8 +82,9 @@ class SourceListener:
             return events.SourceBatchFailed(refusal, random.random())
         return None
 
-    def response_taken(self) -> None:
+    def response_taken(self) -> int:
         self._delivery.writer.flush()
+        return self.fetching.budget_bytes()
 
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self._steps.report(partition, events.FetchFailed(error))

@@ -66,7 +66,7 @@ class TargetListener:
         copy = self._by_target[partition]
         before = copy.outstanding_bytes
         copy.acknowledged(batch, base_offset, time.time() * 1000, completes=completes)
-        self._buffer.acknowledged(before - copy.outstanding_bytes)
+        self._buffer.free(before - copy.outstanding_bytes)
         mismatch = copy.writes.acknowledged(batch, base_offset)
         if mismatch is not None:
             self._steps.take(copy, mismatch)

@@ -138,6 +138,19 @@ def test_what_is_decompressed_for_the_target_is_copied_in_turns(
     assert 2 * MB < most <= plan.outstanding_bytes_max + MB
 
 
+def test_a_batch_larger_than_the_buffer_is_followed_by_the_next(
+    tasks: list[RunningTask],
+) -> None:
+    """It is all that is outstanding: no later acknowledgement frees anything."""
+    stage = Stage(random.Random(1), Shape(partitions=1, source_brokers=1, target_brokers=1))
+    for topic in (stage.source.topics[TOPIC], stage.target.topics[REMOTE]):
+        topic.config["max.message.bytes"] = str(4 * MB)
+    for _ in range(6):
+        write_large(stage, random.randbytes(3 * MB))
+    tasks.append(RunningTask(stage.network, replace(stage.plan(), buffer_bytes_max=2 * MB)))
+    assert stage.run_until(lambda: stage.copied(0) == list(range(6)), 60.0)
+
+
 def test_a_batch_too_large_for_the_target_that_can_not_be_split_is_refused(
     stage: Stage, tasks: list[RunningTask]
 ) -> None:

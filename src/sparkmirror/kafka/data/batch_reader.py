@@ -34,8 +34,9 @@ class ReaderListener(Protocol):
     def fetched(self, partition: FetchedPartition) -> None:
         """Data, or an empty response with new watermarks. Call `advance`, `pause` or nothing."""
 
-    def response_taken(self) -> None:
-        """Every partition of one response has been handed over."""
+    def response_taken(self) -> int:
+        """Every partition of one response has been handed over. Return the `budget_bytes` from there on."""
+        ...
 
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         """The partition is retried with back-off; `fetched` or `fetch_works` ends that."""
@@ -56,7 +57,7 @@ class ReaderListener(Protocol):
         """The topic has another id than at `begin`. Paused until the next `begin`."""
 
     def budget_bytes(self) -> int:
-        """The bytes that may be fetched now; 0 or less for none."""
+        """The bytes that may be fetched now; 0 or less for none. Asked where no response came before."""
         ...
 
 
@@ -246,8 +247,7 @@ class BatchReader:
                 self._take(fetched)
         if self._failures:
             self._end_failures(connection, {fetched.partition for fetched in response.partitions})
-        self._listener.response_taken()
-        self._fetch(connection)
+        self._fetch(connection, self._listener.response_taken())
 
     def throttle_ended(self, link: BrokerLink) -> None:
         self._fetch(self._connection_of[link])
@@ -259,10 +259,12 @@ class BatchReader:
                 del self._failures[partition]
                 self._listener.fetch_works(partition)
 
-    def _fetch(self, connection: FetchConnection) -> None:
+    def _fetch(self, connection: FetchConnection, budget: int | None = None) -> None:
+        """Ask for up to `budget` bytes; None asks the listener for it."""
         if self._stopped or not connection.can_send:
             return
-        budget = self._listener.budget_bytes()
+        if budget is None:
+            budget = self._listener.budget_bytes()
         if budget <= 0:
             return
         quiet_poll_in_s = connection.send(budget, self._loop.time())

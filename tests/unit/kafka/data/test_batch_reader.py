@@ -76,7 +76,8 @@ class ReaderWorld:
             self.read[at] += [int(record.value or b"-1") for record in decode(batch.data)]
             self.reader.advance(at, batch.header.last_offset + 1)
 
-    def response_taken(self) -> None: ...
+    def response_taken(self) -> int:
+        return self.budget
 
     def fetch_failed(self, partition: TopicPartition, error: SparkmirrorError) -> None:
         self.failing.add(partition)
