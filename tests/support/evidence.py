@@ -96,7 +96,7 @@ def files() -> Mapping[str, Sequence[Path]]:
 
 def rendered() -> str:
     """The text of the page."""
-    rows = (f"| {case} | {', '.join(map(_links, tests))} |" for case, tests in cases().items())
+    rows = (f"| {case} | {'; '.join(_by_file(tests))} |" for case, tests in cases().items())
     return "\n".join((_HEAD, *_sections(), _CASES, *rows, _FOOT))
 
 
@@ -115,7 +115,7 @@ def _section(promise: Promise, shown: Evidence) -> Iterator[str]:
     yield _paragraph(f"Mechanism: {shown.mechanism}")
     if shown.limits:
         yield _paragraph(f"Limits: {shown.limits}")
-    yield "".join(f"- {_links(test)}\n" for test in shown.tests)
+    yield "\n".join([*(f"- {line}" for line in _by_file(shown.tests)), ""])
 
 
 def _paragraph(text: str) -> str:
@@ -123,11 +123,16 @@ def _paragraph(text: str) -> str:
     return "\n".join([*wrapped, ""])
 
 
-def _links(test: str) -> str:
-    if "/" in test:
-        return f"[`{test}`]({Path(test).relative_to(TESTS.name)})"
-    found = [path.relative_to(TESTS) for path in files()[test]]
-    return ", ".join([f"[`{test}`]({found[0]})", *(f"[again]({path})" for path in found[1:])])
+def _by_file(tests: Sequence[str]) -> Iterator[str]:
+    """Each file with those of the tests that it has."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for test in tests:
+        if "/" in test:
+            named[test] = []
+        for path in files().get(test, ()):
+            named[f"{TESTS.name}/{path.relative_to(TESTS)}"].append(f"`{test}`")
+    for file, names in named.items():
+        yield f"`{file}`: {', '.join(names)}" if names else f"`{file}`"
 
 
 def _data() -> Mapping[str, Any]:
