@@ -16,24 +16,24 @@ ALL = -1
 def by_topic(readings: Collection[ConnectorReading]) -> list[ConnectorReading]:
     """The readings with one partition for each topic."""
     return [
-        replace(reading, partitions=_topics(reading.partitions))
+        replace(reading, partitions=_topics(reading.partitions, reading.incomplete))
         if isinstance(reading, SourceReading)
         else reading
         for reading in readings
     ]
 
 
-def _topics(partitions: Iterable[PartitionReading]) -> list[PartitionReading]:
+def _topics(partitions: Iterable[PartitionReading], incomplete: Collection[str]) -> list[PartitionReading]:
     of: dict[tuple[str, str], list[PartitionReading]] = {}
     for it in partitions:
         of.setdefault((it.source.topic, it.target_topic), []).append(it)
-    return [_together(its) for its in of.values()]
+    return [_together(its, is_whole=topic not in incomplete) for (topic, _), its in of.items()]
 
 
-def _together(its: Sequence[PartitionReading]) -> PartitionReading:
-    """A lag that is not known of one partition is not known of the topic."""
+def _together(its: Sequence[PartitionReading], *, is_whole: bool) -> PartitionReading:
+    """A lag that is not known of one partition is not known of the topic. `is_whole`: all are there."""
     first = its[0]
-    lags = [it.lag for it in its]
+    lags = [it.lag for it in its] if is_whole else [None]
     ages = [it.lag_s for it in its if it.lag_s is not None]
     incidents: Counter[str] = Counter()
     for it in its:

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from math import isnan, nan
 from typing import NamedTuple, Self
 
+import numpy as np
+
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, GroupId, TopicPartition
-from sparkmirror.domain.troubles import Trouble
+from sparkmirror.domain.troubles import Subject, Trouble
 from sparkmirror.metrics.looks import PartitionLook, SourceLook
-from sparkmirror.metrics.partition_table import lags_of, table_of
+from sparkmirror.metrics.partition_table import NOT_REPORTED, lags_of, table_of
 from sparkmirror.metrics.windows import NO_VALUES, Summary, summary_of_latencies
 from sparkmirror.storage.verified import Verified
 
@@ -82,6 +84,14 @@ def partition_readings(look: SourceLook) -> list[PartitionReading]:
         for it, *known in zip(table, lags.records.tolist(), lags.seconds.tolist(), strict=True)
     )
     return [it for it in found if it is not None]
+
+
+def incomplete_topics(look: SourceLook) -> frozenset[str]:
+    """Return the topics with partitions that no task has reported yet, or that can't be copied."""
+    table = table_of(look.partitions or ())
+    unreported = np.flatnonzero(table.columns.state == NOT_REPORTED).tolist()
+    held_back = (it for it in look.troubles if it.cause.subject is Subject.TOPIC and range(*it.partitions))
+    return frozenset(table.sources[row].topic for row in unreported) | {it.what for it in held_back}
 
 
 class Traffic(NamedTuple):
@@ -166,7 +176,8 @@ class SourceReading(ConnectorReading):
     `lost`, `looped`, `filtered` and `incidents` include partitions that are no longer copied. `gone` is the
     number of topics that were deleted on the source while the target has copies of them, as far as is known.
     `up` tells by alias whether a cluster answers, as far as is known. `of_tasks` has the tasks that measured
-    something. `verified` has the last comparison of each partition.
+    something. `verified` has the last comparison of each partition. `incomplete` are topics with partitions
+    of which nothing was reported.
     """
 
     partitions: Sequence[PartitionReading]
@@ -183,6 +194,7 @@ class SourceReading(ConnectorReading):
     up: Mapping[Alias, bool] = field(default_factory=dict)
     of_tasks: Mapping[int, TaskReading] = field(default_factory=dict)
     verified: Mapping[TopicPartition, Verified] = field(default_factory=dict)
+    incomplete: frozenset[str] = frozenset()
 
 
 class GroupTranslation(NamedTuple):

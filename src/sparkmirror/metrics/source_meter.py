@@ -18,7 +18,7 @@ from sparkmirror.metrics.flow_history import FlowHistory, Totals
 from sparkmirror.metrics.looks import CUT_OFF_AFTER_S, SourceLook
 from sparkmirror.metrics.partition_meter import PartitionMeter, is_restarted
 from sparkmirror.metrics.partition_table import CODES, Columns, PartitionTable, table_of
-from sparkmirror.metrics.readings import SourceReading, partition_readings
+from sparkmirror.metrics.readings import SourceReading, incomplete_topics, partition_readings
 from sparkmirror.metrics.source_rows import SourceRows
 from sparkmirror.metrics.stalls import Stall
 from sparkmirror.metrics.task_meter import TaskMeter, Throttled
@@ -133,6 +133,7 @@ class SourceMeter:
                 up={it.alias: it.is_up for it in of.clusters if it.is_up is not None},
                 of_tasks=self._tasks.readings(len(of.tasks), of.now) if is_known else {},
                 incidents=_added_up(counts.incidents for counts in every if counts.incidents),
+                incomplete=incomplete_topics(of),
             )
 
     def look(self, of: SourceLook, assigned: Assignment | None, now: float) -> SourceLook:

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 import pytest
 
 from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
+from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
+from sparkmirror.metrics.detail import by_topic
 from sparkmirror.metrics.families import families
 from sparkmirror.metrics.looks import ClusterLook, SourceLook
 from sparkmirror.metrics.partition_table import table_of
@@ -85,6 +87,26 @@ def test_metrics_have_the_lag_that_the_mirror_shows(name: str) -> None:
     assert partition.lag == (case.records, case.seconds)
     expected = (None, None) if case.promoted else (case.records, case.seconds)
     assert samples(reading) == expected
+
+
+@pytest.mark.parametrize("is_held_back", [False, True])
+def test_a_topic_with_an_unknown_partition_has_no_lag_in_any_detail(*, is_held_back: bool) -> None:
+    """The task has not reported it yet, or the target's topic can't be grown."""
+    meter = SourceMeter()
+    meter.take([report(0)], None, 0.0)
+    cause = Cause(TroubleWord.NOT_GROWN, Subject.TOPIC, "no right")
+    troubles = [Trouble(cause, "orders", partitions=(1, 2))] if is_held_back else []
+    sources = (ORDERS,) if is_held_back else (ORDERS, TopicPartition("orders", 1))
+    look = meter.look(SourceLook(FLOW, NAME, "source", troubles=troubles), (sources,), 0.0)
+    (flow,) = view_of(Node("n", "1"), [look], 1000.0).flows
+    topic = flow.topics.named("orders")
+    assert topic is not None
+    assert topic.lag.records is None
+    reading = meter.reading(look)
+    assert samples(reading)[0] == 0  # of the partition that is known
+    (of_topic,) = by_topic([reading])
+    assert isinstance(of_topic, SourceReading)
+    assert samples(of_topic)[0] is None
 
 
 def test_an_age_that_is_only_guessed_is_in_no_metric() -> None:
