@@ -48,8 +48,10 @@ def test_only_missing_topics_are_created(caplog: pytest.LogCaptureFixture) -> No
     assert cluster.asked == ["missing", "also-missing"]
 
 
-def test_another_worker_may_be_faster() -> None:
+def test_a_topic_that_another_worker_creates_meanwhile_is_there(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
     ensure_topics(Cluster(missing=TopicExistsError("missing is there")), WANTED)
+    assert caplog.messages == ["created also-missing on east"]
 
 
 def test_a_missing_right_is_logged_and_no_error(caplog: pytest.LogCaptureFixture) -> None:
