@@ -50,6 +50,7 @@ EXCEPTIONS: Final = {
     "unit/test_drill.py": Tier.TEST,
     "unit/test_drill.py::test_runs_with_faults_end_with_every_record_once_and_in_order[more]": Tier.ALL,
     "unit/test_drill.py::test_preserved_offsets_survive_faults[more]": Tier.ALL,
+    "unit/test_drill.py::test_transformed_records_survive_faults[more": Tier.ALL,
     "unit/test_rest_limits.py::test_no_error_holds_what_a_placeholder": Tier.ALL,
     "unit/test_rest_limits.py::test_no_error_holds_what_a_placeholder_stands_for[alone-servers": Tier.CHECK,
     "unit/test_worker_file.py::test_nothing_that_is_said_holds": Tier.ALL,
