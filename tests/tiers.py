@@ -48,6 +48,8 @@ EXCEPTIONS: Final = {
     # What takes many seconds, and is shown by fewer seeds or values, too.
     "model/test_walks.py::test_random_walks_break_no_property[more]": Tier.ALL,
     "unit/test_drill.py": Tier.TEST,
+    "unit/test_quotas.py": Tier.TEST,
+    "unit/test_exploration.py": Tier.TEST,
     "unit/test_drill.py::test_runs_with_faults_end_with_every_record_once_and_in_order[more]": Tier.ALL,
     "unit/test_drill.py::test_preserved_offsets_survive_faults[more]": Tier.ALL,
     "unit/test_drill.py::test_transformed_records_survive_faults[more": Tier.ALL,
