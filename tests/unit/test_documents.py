@@ -27,7 +27,7 @@ PAGES: Final = sorted(
 )
 CHAPTERS: Final = sorted((ROOT / "docs" / "design").glob("*.md"))
 WORDS_MAX: Final = {
-    "README.md": 810,
+    "README.md": 820,
     "docs/DESIGN.md": 1850,
     "docs/benchmarks.md": 500,
     "docs/guarantees.md": 1200,
