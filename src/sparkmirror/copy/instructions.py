@@ -68,6 +68,7 @@ class Instructions:
             Do.AWAIT_DRAINED: self._steps.report_if_drained,
             Do.DISCARD: self._discard,
             Do.FREE_BUFFER: self._free_buffer,
+            Do.DISTRUST: PartitionCopy.distrust,
             Do.FORGET_POSITION: PartitionCopy.forget_position,
             Do.CANCEL_RESOLVE: lambda copy: lookups.cancel_resolve(copy.plan.source),
             Do.CANCEL_LOOK_UP: lambda copy: lookups.cancel_look_up(copy.plan.source),
@@ -83,8 +84,8 @@ class Instructions:
                 self._timers[source] = self._loop.call_at(deadline, self._expire, copy)
             case events.LookUp(producer_ids):
                 self._lookups.look_up(source, producer_ids)
-            case events.Note(incident):
-                copy.note_once(incident)
+            case events.Note(incident, repeats):
+                copy.note(incident, repeats=repeats)
             case events.Resolve(reason):
                 self._lookups.resolve(source, copy.resume_reason(reason))
             case events.StartFrom(start):

@@ -171,17 +171,14 @@ class PartitionCopy:
         """Another task may continue the partition: nothing is stored of it any more."""
         self.producer = None
 
-    def note(self, incident: Incident) -> None:
-        """Report an incident; the partition continues."""
+    def note(self, incident: Incident, *, repeats: bool = True) -> None:
+        """Report an incident; unless it `repeats`, only if none of its kind was reported."""
+        if not repeats and self.incidents[incident.kind]:
+            return
         self.notice = incident.text
         self.incidents[incident.kind] += 1
         if incident.kind is IncidentKind.RECORDS_LOST:
             self.lost += incident.records
-
-    def note_once(self, incident: Incident) -> None:
-        """Report it unless one of its kind was reported."""
-        if not self.incidents[incident.kind]:
-            self.note(incident)
 
     def take(self, fetched: FetchedPartition, bytes_max: int = sys.maxsize) -> Iterator[OutgoingBatch]:
         """The batches to write, in order; the caller writes every one of them.

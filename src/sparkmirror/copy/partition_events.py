@@ -250,6 +250,21 @@ class TargetRecreated: ...
 
 
 @dataclass(frozen=True, slots=True)
+class LastEntryLost:
+    """A new leader of the target lacks the attempt's last entry, and perhaps its fence."""
+
+    overwritten: Incident | None
+    """Where another entry is in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncidentFound:
+    """Something to report; the partition continues."""
+
+    incident: Incident
+
+
+@dataclass(frozen=True, slots=True)
 class TransactionLost:
     """Everything since the last commit is aborted."""
 
@@ -302,6 +317,8 @@ Event = (
     | OffsetMismatch
     | Fenced
     | TargetRecreated
+    | LastEntryLost
+    | IncidentFound
     | TransactionLost
     | TransactionFailed
     | TransactionRecovered
@@ -322,6 +339,7 @@ class Do(Enum):
     AWAIT_DRAINED = "report Drained as soon as nothing is outstanding"
     DISCARD = "go back to the position: the writer has dropped what was outstanding"
     FREE_BUFFER = "drop what was never sent, and go back to it"
+    DISTRUST = "the target may have lost the attempt's fence: another attempt must follow, and fence this one"
     FORGET_POSITION = "the position is another task's: store it no more"
     CANCEL_RESOLVE = "the result of Resolve is not wanted any more"
     CANCEL_LOOK_UP = "the result of LookUp is not wanted any more"
@@ -349,9 +367,10 @@ class LookUp:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Report it once."""
+    """Report it; unless it `repeats`, only if none of its kind was reported."""
 
     incident: Incident
+    repeats: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -217,6 +217,15 @@ def _unblock_if_possible(state: CopyState, event: Event, now: float) -> Next:
     return Next(_clear_passing_write_error(state, event, now).state, (Do.FETCH_NEXT,))
 
 
+def _note_incident(state: CopyState, event: events.IncidentFound, _: float) -> Next:
+    return Next(state, (events.Note(event.incident, repeats=True),))
+
+
+def _distrust(state: CopyState, event: events.LastEntryLost, _: float) -> Next:
+    notes = () if event.overwritten is None else (events.Note(event.overwritten, repeats=True),)
+    return Next(state, (*notes, Do.DISTRUST))
+
+
 def _note_transaction_error(state: CopyState, event: events.TransactionFailed, _: float) -> Next:
     needs_user = state.write_error is not None and not state.write_error.retriable
     return Next(state if needs_user else replace(state, write_error=event.error))
@@ -239,6 +248,8 @@ def _row(phase: Phase, stays: Mapping[type, Act], moves: _Row | None = None) -> 
         events.WriteWorks: Transition(phase, _clear_write_error),
         events.WritePossible: Transition(phase, _clear_passing_write_error),
         events.LimitsChanged: Transition(phase, _do()),
+        events.IncidentFound: Transition(phase, _note_incident),
+        events.LastEntryLost: Transition(phase, _distrust),
         events.TransactionFailed: Transition(phase, _note_transaction_error),
         events.TransactionRecovered: Transition(phase, _clear_transaction_error),
         events.TransactionLost: Transition(

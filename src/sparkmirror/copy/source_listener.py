@@ -107,4 +107,5 @@ class SourceListener:
         """Report that two clusters mirror each other, which is no error."""
         assert copy.cycles is not None
         assert copy.cycles.first is not None
-        copy.note(cycle_found(*copy.cycles.first, *self._plan.flow))
+        found = cycle_found(*copy.cycles.first, *self._plan.flow)
+        self._steps.take(copy, events.IncidentFound(found))

@@ -44,7 +44,7 @@ class TargetListener:
         self._fenced_pause_s = fenced_pause_s
         self._by_target = {copy.plan.target: copy for copy in steps.copies}
         self._bad_batches = BadBatches(plan)
-        self._leader_changes = LeaderChangeCheck(plan.producer.connection)
+        self._leader_changes = LeaderChangeCheck(plan.producer.connection, self._take)
         self._transaction_error: SparkmirrorError | None = None
         self.writer = BatchWriter(plan.writer_settings, loop, self)
 

@@ -64,6 +64,7 @@ class PartitionWorld:
             Do.AWAIT_DRAINED: self.note_drained,
             Do.DISCARD: self.copy.discard,
             Do.FREE_BUFFER: lambda: self.copy.drop_unsent(lambda _: self.queue.drop_unsent()),
+            Do.DISTRUST: self.copy.distrust,
             Do.FORGET_POSITION: self.copy.forget_position,
             Do.READ_POSITION: self.set("reads_position", value=True),
             Do.CANCEL_RESOLVE: self.set("resolving", value=None),
@@ -252,7 +253,12 @@ class PartitionWorld:
             (self.looks_up, lambda: self.report(events.LookUpFailed(PASSING))),
             (self.reads_position, lambda: self.report(events.PositionUnreadable(PASSING))),
         ]
-        anywhere = events.FetchFailed(PASSING), events.LimitsChanged(), events.TransactionFailed(LASTING)
+        anywhere = (
+            events.FetchFailed(PASSING),
+            events.LimitsChanged(),
+            events.TransactionFailed(LASTING),
+            events.LastEntryLost(None),
+        )
         found += [(True, lambda event=event: self.report(event)) for event in anywhere]  # type: ignore[misc]
         source = (
             events.OutOfRange(),

@@ -20,6 +20,7 @@ from sparkmirror.copy.copy_state import Phase
 from sparkmirror.copy.partition_copy import PartitionCopy
 from sparkmirror.copy.partition_events import (
     Fenced,
+    IncidentFound,
     MarkersFailed,
     OffsetMismatch,
     Start,
@@ -262,7 +263,7 @@ class GapFilling:
             writes.reported = gap.end
             incident = offset_gap(gap.begin, gap.end - 1, cost_s)
             _log.warning("%s: %s", gap.partition, incident.text)
-            writes.copy.note(incident)
+            self._report(writes.copy.plan.source, IncidentFound(incident))
         if preserving.stops_at(cost_s):
             text = f"{gap.partition}: {offset_gap(gap.begin, gap.end - 1, cost_s).text}: {_GAP_REMEDY}"
             return KafkaError(text)

@@ -7,12 +7,13 @@ as many records as were lost would hide the loss from the next base offset.
 import asyncio
 import logging
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from typing import NamedTuple
 
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.copy.partition_copy import PartitionCopy
+from sparkmirror.copy.partition_events import Event, LastEntryLost
 from sparkmirror.copy.partition_states import UNREACHABLE
 from sparkmirror.domain.client_settings import ConnectionSettings, ConsumerSettings
 from sparkmirror.domain.errors import AuthorizationError, SparkmirrorError
@@ -50,8 +51,10 @@ class Missing(NamedTuple):
 class LeaderChangeCheck:
     """Checks new leaders: where the last entry is missing, another attempt must follow. Runs on the loop."""
 
-    def __init__(self, target: ConnectionSettings) -> None:
+    def __init__(self, target: ConnectionSettings, report: Callable[[TopicPartition, Event], None]) -> None:
+        """`report` takes an event of a target partition."""
         self._target = target
+        self._report = report
 
     async def check(self, copies: Mapping[TopicPartition, PartitionCopy]) -> None:
         """Look at these target partitions, which have new leaders."""
@@ -61,9 +64,8 @@ class LeaderChangeCheck:
         for partition, missing in (await self._missing(entries)).items():
             copy = copies[partition]
             if copy.producer is not None and copy.producer.producer == missing.entry.producer:
-                if missing.is_replaced:
-                    copy.note(target_overwritten(copy.plan.target, missing.entry.offset))
-                copy.distrust()
+                overwritten = target_overwritten(partition, missing.entry.offset)
+                self._report(partition, LastEntryLost(overwritten if missing.is_replaced else None))
 
     async def _missing(self, entries: Mapping[TopicPartition, LastEntry]) -> Mapping[TopicPartition, Missing]:
         """Tries again until the target can be read."""
