@@ -11,7 +11,7 @@ class Fence(Enum):
 
 
 class Find(Enum):
-    """The ways from the last record on the target to an offset of the source."""
+    """The ways from the last record on the target to an offset of the source; mutants don't go by ends."""
 
     BY_ENDS = 0
     BY_COUNT = 1

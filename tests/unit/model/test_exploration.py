@@ -36,7 +36,7 @@ def test_without_claims_records_come_twice_and_none_is_skipped() -> None:
     assert not found, str(found[0])
 
 
-def test_without_claims_comparing_contents_skips_records() -> None:
+def test_mutant_that_matches_contents_instead_of_copying_again_skips_records() -> None:
     rules = UNFENCED._replace(find=Find.BY_CONTENT)
     walks = walks_to_catch(rules, 0, WALKS_OF_A_MUTANT)
     assert walks is not None
