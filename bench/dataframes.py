@@ -27,8 +27,8 @@ from bench import micro_batches
 from bench.process_tree import ProcessTree
 from sparkmirror.clusters import ClusterSpec, LocalCluster
 from sparkmirror.dataframes.planning import OffsetRange
+from sparkmirror.dataframes.range_reader import Reading, read_range
 from sparkmirror.dataframes.read_options import read_options
-from sparkmirror.dataframes.reading import Reading, read_range
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.kafka.data.partition_reader import PartitionReader
 

@@ -11,10 +11,10 @@ import pytest
 
 from sparkmirror.batches.key_partitions import key_partitions
 from sparkmirror.clusters import LocalCluster
-from sparkmirror.dataframes.decision import Decision
-from sparkmirror.dataframes.decisions import Decisions
+from sparkmirror.dataframes.decision_record import Decision
+from sparkmirror.dataframes.decision_topic import Decisions
+from sparkmirror.dataframes.query_writers import Sink, TaskMessage, planned
 from sparkmirror.dataframes.write_options import write_options
-from sparkmirror.dataframes.writers import Sink, TaskMessage, planned
 from sparkmirror.domain.errors import AuthorizationError, ConfigError, FencedError, KafkaError
 from sparkmirror.kafka.cluster import Cluster
 from sparkmirror.kafka.data.partition_offsets import await_stable

@@ -14,7 +14,7 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable
 from pyspark.sql.types import StructType
 
 from sparkmirror.clusters.ports import HOST
-from sparkmirror.dataframes.readers import (
+from sparkmirror.dataframes.query_readers import (
     BatchReader,
     FilteringReader,
     StreamReader,

@@ -19,8 +19,8 @@ from sparkmirror.periodic.flow_log import flow_log
 from sparkmirror.settings.configured import ConfiguredFlow, ConfiguredSource, configured_flow
 from sparkmirror.settings.topic_selection import remote_topic
 from sparkmirror.setup.flow_admins import FlowAdmins
+from sparkmirror.setup.topic_delete_plan import DeleteTopic
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync, read_missed
-from sparkmirror.setup.topic_deletes import DeleteTopic
 from sparkmirror.setup.topic_sync import Topics, TopicSync
 from sparkmirror.storage.positions import Position, position_record
 from sparkmirror.storage.topic_creation import (

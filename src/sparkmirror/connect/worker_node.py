@@ -23,9 +23,9 @@ from sparkmirror.connect.topics.status_topic import StatusTopic
 from sparkmirror.connect.topics.topic_checks import check_connect_topics
 from sparkmirror.connect.worker_file import WorkerFile
 from sparkmirror.domain.assignment import slots_share
+from sparkmirror.domain.condition_timer import ConditionTimer
 from sparkmirror.domain.connect import ConnectError, NotLeaderError
 from sparkmirror.domain.errors import SparkmirrorError
-from sparkmirror.domain.held import Held
 from sparkmirror.domain.leader_election import Membership
 from sparkmirror.domain.topics import TopicCreation
 from sparkmirror.kafka.admin.admin import Admin
@@ -59,7 +59,7 @@ class SameUrl:
     def __init__(self, url: str, passes_s: float) -> None:
         self._url = url
         self._passes_s = passes_s
-        self._held = Held()
+        self._held = ConditionTimer()
 
     def trouble(self, members: Sequence[str], now: float) -> str | None:
         if self._held.for_s(now, holds=members.count(self._url) > 1) <= self._passes_s:

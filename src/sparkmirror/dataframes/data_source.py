@@ -42,22 +42,22 @@ class KafkaDataSource(DataSource):
         return source_schema(includes_headers=read_options(self.options).includes_headers)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        from sparkmirror.dataframes.readers import batch_reader  # noqa: PLC0415
+        from sparkmirror.dataframes.query_readers import batch_reader  # noqa: PLC0415
 
         return batch_reader(self.options, schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802 - PySpark's name
-        from sparkmirror.dataframes.readers import stream_reader  # noqa: PLC0415
+        from sparkmirror.dataframes.query_readers import stream_reader  # noqa: PLC0415
 
         return stream_reader(self.options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        from sparkmirror.dataframes.writers import batch_writer  # noqa: PLC0415
+        from sparkmirror.dataframes.query_writers import batch_writer  # noqa: PLC0415
 
         return batch_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802, ARG002
         """Spark plans a micro-batch with a new source, and commits it with one that it gets pickled."""
-        from sparkmirror.dataframes.writers import stream_writer  # noqa: PLC0415
+        from sparkmirror.dataframes.query_writers import stream_writer  # noqa: PLC0415
 
         return stream_writer(self.options, schema, plans=not self._is_unpickled)

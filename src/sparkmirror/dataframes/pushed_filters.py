@@ -16,7 +16,7 @@ from pyspark.sql.datasource import (
 )
 
 from sparkmirror.dataframes.planning import OffsetRange
-from sparkmirror.dataframes.reading import EVERY_TIME, TimeRange
+from sparkmirror.dataframes.range_reader import EVERY_TIME, TimeRange
 
 _US_PER_MS: Final = 1000
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from sparkmirror.domain.kept import Kept
+from sparkmirror.domain.kept_settings import Kept
 from sparkmirror.domain.tls import TlsSettings
 
 PLAIN: Final = "PLAIN"

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from sparkmirror.domain.kept import Kept
+from sparkmirror.domain.kept_settings import Kept
 
 VERSIONS: Final = ("TLSv1.2", "TLSv1.3")
 """The versions that Kafka's clients enable by default; no others are supported."""

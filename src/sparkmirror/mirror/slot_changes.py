@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from sparkmirror.domain.backoff import Backoff
-from sparkmirror.domain.held import Held
+from sparkmirror.domain.condition_timer import ConditionTimer
 from sparkmirror.domain.troubles import Trouble
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.spark.host import JobState
@@ -38,8 +38,8 @@ class SlotChanges:
     def __init__(self, log: FlowLog, jobs: Jobs) -> None:
         self._watch = SparkWatch(log)
         self._jobs = jobs
-        self._other = Held()
-        self._waiting = Held()
+        self._other = ConditionTimer()
+        self._waiting = ConditionTimer()
         self._waits = 0
         self._limited_until: float | None = None
 
@@ -84,7 +84,7 @@ class SlotChanges:
         return _passes(self._other, _SETTLED_S, now, holds=self._jobs.has_other_slots())
 
 
-def _passes(held: Held, limit_s: float, now: float, *, holds: bool) -> bool:
+def _passes(held: ConditionTimer, limit_s: float, now: float, *, holds: bool) -> bool:
     """Whether it has held for so long; then it is measured again."""
     if held.for_s(now, holds=holds) < limit_s:
         return False

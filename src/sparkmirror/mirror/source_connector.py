@@ -39,7 +39,7 @@ from sparkmirror.settings.topic_selection import BlockKind
 from sparkmirror.setup.append_time import AppendTimeTopics
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.promoted_topics import CHECK_INTERVAL_S, PromotedTopics
-from sparkmirror.setup.recreated_copies import RecreatedCopies
+from sparkmirror.setup.recreated_targets import RecreatedTargets
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
 from sparkmirror.setup.topic_explanation import LATER_TOPICS
 from sparkmirror.setup.topic_plan import CopyPlan, copy_partitions
@@ -110,7 +110,7 @@ class SourceConnector:
         self._running: tuple[CopyPartition, ...] = ()
         self._topic_sync: TopicSync | None = None
         self._append_time: AppendTimeTopics | None = None
-        self._copies = RecreatedCopies()
+        self._copies = RecreatedTargets()
         self._topics: Topics | None = None
         self._is_checked = False
         self._asked_at: float | None = None

@@ -18,7 +18,7 @@ from sparkmirror.settings.configured import ConfiguredSource, FlowWorker
 from sparkmirror.settings.source import TopicDeletes
 from sparkmirror.settings.topic_selection import remote_topic, should_replicate
 from sparkmirror.setup.flow_admins import FlowAdmins
-from sparkmirror.setup.topic_deletes import (
+from sparkmirror.setup.topic_delete_plan import (
     NAMES_KEPT,
     Absence,
     Copied,

@@ -26,7 +26,7 @@ from sparkmirror.settings.topic_selection import (
     remote_topic,
     should_replicate,
 )
-from sparkmirror.setup.topic_deletes import DeleteTopic
+from sparkmirror.setup.topic_delete_plan import DeleteTopic
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from sparkmirror.settings.topic_selection import NOTHING_SELECTED, Pairs, Select
 from sparkmirror.setup.config_troubles import failed_configs
 from sparkmirror.setup.flow_admins import FlowAdmins
 from sparkmirror.setup.refused_configs import TopicCreations, created_without
+from sparkmirror.setup.topic_delete_plan import DeletePlan
 from sparkmirror.setup.topic_delete_sync import TopicDeleteSync
-from sparkmirror.setup.topic_deletes import DeletePlan
 from sparkmirror.setup.topic_plan import (
     GrowTopic,
     NewTopic,

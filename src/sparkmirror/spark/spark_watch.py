@@ -6,7 +6,7 @@ Spark retries a failed task at once and without end, and lets tasks without a sl
 from collections.abc import Sequence
 from typing import Protocol
 
-from sparkmirror.domain.held import Held
+from sparkmirror.domain.condition_timer import ConditionTimer
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.periodic.flow_log import FlowLog
 from sparkmirror.spark.executors import explained
@@ -31,7 +31,7 @@ class SparkWatch:
         self._log = log
         self._job: Watched | None = None
         self._failures = self._failures_logged = 0
-        self._waits = Held()
+        self._waits = ConditionTimer()
         self.waiting: Sequence[Trouble] = ()
         """The tasks that have no slot, if there are some for longer."""
         self._log_failures_at = float("-inf")

@@ -18,7 +18,7 @@ from pyspark.sql.types import (
 )
 
 from sparkmirror.batches.producer import ProducerId
-from sparkmirror.dataframes.decision import Decision, Prepared
+from sparkmirror.dataframes.decision_record import Decision, Prepared
 from sparkmirror.dataframes.digest import Digest
 from sparkmirror.dataframes.schema import check_sink_schema, check_source_schema, source_schema
 from sparkmirror.dataframes.write_options import write_options

@@ -2,8 +2,8 @@ import pytest
 
 from sparkmirror.batches.log_records import LogRecord
 from sparkmirror.domain.ids import ConnectorName
+from sparkmirror.setup.topic_delete_plan import Missed
 from sparkmirror.setup.topic_delete_sync import missed_record, parse_missed
-from sparkmirror.setup.topic_deletes import Missed
 from sparkmirror.storage.progress import parse, parse_order
 
 MIRROR = ConnectorName("mirror")

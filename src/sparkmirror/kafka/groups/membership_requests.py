@@ -19,8 +19,8 @@ from kafka.protocol.consumer import (
 )
 
 from sparkmirror.domain.client_settings import ConnectionSettings
+from sparkmirror.domain.condition_timer import ConditionTimer
 from sparkmirror.domain.errors import KafkaError, RetriableError
-from sparkmirror.domain.held import Held
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.domain.leader_election import GroupOptions
 from sparkmirror.domain.rights import Need
@@ -63,7 +63,7 @@ class HeldGroup:
     def __init__(self, options: GroupOptions) -> None:
         self._group_id = options.group_id
         self._waits_s = OTHER_SESSIONS * options.session_timeout_s
-        self._held = Held()
+        self._held = ConditionTimer()
 
     def check(self, held_by: str, now: float) -> None:
         """Raises RetriableError while the members may be gone, because their sessions have not ended yet."""

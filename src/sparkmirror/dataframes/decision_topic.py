@@ -14,7 +14,7 @@ from sparkmirror.batches.aborted_transactions import is_abort_marker
 from sparkmirror.batches.log_records import LogRecord, decode_log_batch, encode_log_batch
 from sparkmirror.batches.producer import ProducerId
 from sparkmirror.batches.record_batch import CONTROL, rewrite_header
-from sparkmirror.dataframes.decision import Decision, Prepared
+from sparkmirror.dataframes.decision_record import Decision, Prepared
 from sparkmirror.dataframes.write_options import WriteOptions
 from sparkmirror.domain.client_settings import ConsumerSettings
 from sparkmirror.domain.errors import (

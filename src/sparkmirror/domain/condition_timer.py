@@ -1,7 +1,7 @@
 """Measures how long a condition has held without a break. Pure."""
 
 
-class Held:
+class ConditionTimer:
     """Measures how long something holds. `now` is any clock's seconds."""
 
     def __init__(self) -> None:

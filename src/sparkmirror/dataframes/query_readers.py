@@ -22,8 +22,8 @@ from sparkmirror.dataframes.logs import Logs
 from sparkmirror.dataframes.planning import OffsetRange, divided
 from sparkmirror.dataframes.pushed_filters import Bounds, bounds_of
 from sparkmirror.dataframes.query_offset import QueryOffset, limited, lost_between, records_between
+from sparkmirror.dataframes.range_reader import Reading, data_loss, read_range
 from sparkmirror.dataframes.read_options import ReadOptions, read_options
-from sparkmirror.dataframes.reading import Reading, data_loss, read_range
 from sparkmirror.dataframes.schema import check_source_schema
 from sparkmirror.domain.ids import GroupId
 from sparkmirror.kafka.data.partition_reader import PartitionReader

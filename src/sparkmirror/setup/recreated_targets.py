@@ -1,4 +1,4 @@
-"""Finds copies that were deleted, or deleted and created again, on the target: also those of idle topics."""
+"""Finds target topics that were deleted, or deleted and created again: also those of idle source topics."""
 
 from collections.abc import Iterable
 
@@ -7,7 +7,7 @@ from sparkmirror.domain.topics import TopicListing
 from sparkmirror.settings.copy_partition import CopyPartition
 
 
-class RecreatedCopies:
+class RecreatedTargets:
     """Remembers the ids of the target topics that are copied to. One owner."""
 
     def __init__(self) -> None:

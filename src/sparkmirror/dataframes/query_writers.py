@@ -17,8 +17,8 @@ from pyspark import TaskContext
 from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
 from pyspark.sql.types import StructType
 
-from sparkmirror.dataframes.decision import Decision, Prepared
-from sparkmirror.dataframes.decisions import Decider, Decisions
+from sparkmirror.dataframes.decision_record import Decision, Prepared
+from sparkmirror.dataframes.decision_topic import Decider, Decisions
 from sparkmirror.dataframes.digest import Digest
 from sparkmirror.dataframes.schema import check_sink_schema
 from sparkmirror.dataframes.task_writer import TaskWriter

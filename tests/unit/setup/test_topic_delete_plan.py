@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sparkmirror.domain.ids import Alias
 from sparkmirror.domain.topics import ListedTopic
 from sparkmirror.plan.flow_plan import Action, topic_changes
-from sparkmirror.setup.topic_deletes import (
+from sparkmirror.setup.topic_delete_plan import (
     NOTHING_LISTED,
     Absence,
     Copied,
