@@ -3,13 +3,17 @@
 Clusters are in memory, Spark's tasks are threads.
 """
 
+import json
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
 
+from sparkmirror.cli.exit_codes import FINE
+from sparkmirror.cli.main import main
 from sparkmirror.config.mirror_maker import MirrorMakerConfig
 from sparkmirror.config.properties import Properties
 from sparkmirror.domain.ids import GroupId, TopicPartition
@@ -88,15 +92,18 @@ def told(flow: FlowView) -> list[tuple[str, str]]:
     return [(it.what, it.word.value) for it in flow.troubles]
 
 
-def configured(pair: Pair, **more: str) -> list[ConfiguredFlow]:
+def properties(pair: Pair, **more: str) -> dict[str, str]:
     usual = {
         "sync_topic_acls_enabled": "false",
         "sync_group_offsets_enabled": "true",
         "refresh_topics_interval_seconds": "1",
         "emit_heartbeats_interval_seconds": "1",
     }
-    properties = one_way(pair[0], pair[1], ".*", ALIASES, **{**usual, **more})
-    flows = MirrorMakerConfig(Properties(properties)).flows(ALIASES[1:])
+    return one_way(pair[0], pair[1], ".*", ALIASES, **{**usual, **more})
+
+
+def configured(pair: Pair, **more: str) -> list[ConfiguredFlow]:
+    flows = MirrorMakerConfig(Properties(properties(pair, **more))).flows(ALIASES[1:])
     return [configured_flow(flow) for flow in flows]
 
 
@@ -137,6 +144,31 @@ def test_topics_that_can_t_be_created_need_action_until_they_can(pair: Pair) -> 
             create_topic(pair[1].bootstrap_servers, f"stateA.{topic}", partitions=2)  # by hand
         it.await_words(dict.fromkeys(topics, Word.CAUGHT_UP))
         it.await_told()
+
+
+def test_without_idempotence_all_tell_that_records_may_come_twice(
+    pair: Pair, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fill(pair[0], "orders")
+    off = {"stateB_producer_enable_idempotence": "false"}
+    file = tmp_path / "mm2.properties"
+    file.write_text(
+        "".join(f"{key} = {value}\n" for key, value in properties(pair, **off).items()), encoding="utf-8"
+    )
+    with running(pair, **off) as it:
+        it.await_words({"orders": Word.CAUGHT_UP})
+        (topic,) = it.inside().topics
+        for partition in topic.partitions:
+            assert partition.incidents == {"unfenced": 1, "not-idempotent": 1}
+            assert "enable.idempotence is false" in str(partition.notice)
+        assert main(["status", str(file), "-o", "json"]) == FINE
+        (flow,) = json.loads(capsys.readouterr().out)
+        assert flow["unfenced_partitions"] == len(topic.partitions)
+        main(["plan", str(file), "-o", "json"])
+        (planned,) = json.loads(capsys.readouterr().out)
+    assert [it["severity"] for it in planned["findings"] if it["subject"] == "enable.idempotence"] == [
+        "warns"
+    ]
 
 
 def test_no_topic_at_all_can_be_created(pair: Pair) -> None:
