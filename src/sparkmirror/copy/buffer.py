@@ -49,7 +49,7 @@ class Buffer:
     def await_half(self) -> None:
         """Call `when_free` as soon as half of it is free."""
         self._is_awaited = True
-        self._tell_if_half_free()
+        self.free(0)
 
     def take(self, count: int) -> None:
         """Count so many bytes that were taken from the source."""
@@ -58,9 +58,6 @@ class Buffer:
     def free(self, count: int) -> None:
         """Free so many bytes, which are acknowledged or dropped."""
         self.outstanding_bytes -= count
-        self._tell_if_half_free()
-
-    def _tell_if_half_free(self) -> None:
         if self._is_awaited and self.is_half_free:
             self._is_awaited = False
             self._when_free()

@@ -13,6 +13,7 @@ from sparkmirror.copy.partition_events import FetchFailed, Start, WriteFailed
 from sparkmirror.copy.write_strategy import WriteStrategy
 from sparkmirror.domain.errors import CorruptBatchError, FencedError, KafkaError, RetriableError
 from sparkmirror.domain.ids import TopicPartition
+from sparkmirror.domain.incidents import source_recreated
 from sparkmirror.kafka.wire.error_codes import INVALID_PRODUCER_EPOCH
 from sparkmirror.kafka.wire.fetch import FetchedPartition
 from sparkmirror.settings.copy_partition import CopyPartition
@@ -53,6 +54,15 @@ def test_the_position_waits_for_the_acknowledgement() -> None:
     assert (copy.position, copy.last_replicated) == (2, 1)
     acknowledge(copy, second)
     assert (copy.position, copy.last_replicated) == (4, 3)
+
+
+def test_an_incident_that_does_not_repeat_is_reported_once() -> None:
+    copy = partition_copy()
+    for offset in (5, 6):
+        copy.note(source_recreated(offset, 0), repeats=False)
+    assert (copy.notice, copy.incidents.total()) == (source_recreated(5, 0).text, 1)
+    copy.note(source_recreated(7, 0))
+    assert (copy.notice, copy.incidents.total()) == (source_recreated(7, 0).text, 2)
 
 
 def test_sequences_continue_at_0_after_the_largest() -> None:

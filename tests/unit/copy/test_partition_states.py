@@ -13,7 +13,7 @@ from sparkmirror.copy.copy_state import CopyState, Phase
 from sparkmirror.copy.partition_events import Do, Event
 from sparkmirror.copy.partition_states import TABLE, ImpossibleEventError, step
 from sparkmirror.domain.errors import KafkaError, RetriableError
-from sparkmirror.domain.incidents import Incident, IncidentKind
+from sparkmirror.domain.incidents import Incident, IncidentKind, target_overwritten
 from sparkmirror.storage.dead_letters import DeadLetter
 from tests.support.state_diagram import PAGE, updated
 from tests.unit.copy.partition_world import LASTING, PASSING, RECORDS, SOURCE, PartitionWorld
@@ -149,6 +149,15 @@ def test_a_refused_sequence_is_sent_again_after_twelve_looks() -> None:
         assert isinstance(resolve, events.Resolve)
         distrusted.append(resolve.reason.is_distrusted)
     assert distrusted == [True] * 11 + [False, False]
+
+
+@pytest.mark.parametrize("phase", Phase)
+def test_a_lost_entry_is_reported_each_time_and_its_fence_distrusted(phase: Phase) -> None:
+    overwritten = target_overwritten(SOURCE, 3)
+    state = CopyState(phase)
+    noted = (events.Note(overwritten, repeats=True), Do.DISTRUST)
+    assert step(state, events.LastEntryLost(overwritten), 0.0) == (state, noted)
+    assert step(state, events.LastEntryLost(None), 0.0) == (state, (Do.DISTRUST,))
 
 
 LETTER: Final = DeadLetter(SOURCE, 21, 23, "corrupt", 0.0)
