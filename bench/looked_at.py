@@ -28,7 +28,7 @@ from bench.throughput import Job
 from bench.versions import Figures, compare, write
 from bench.workloads import LATENCY
 from sparkmirror.clusters.ports import HOST, ReservedPort
-from sparkmirror.ui.looks import PAGES, query
+from sparkmirror.ui.page_looks import PAGES, query
 
 _PAGES_OPEN: Final = 20
 _TIMING: Final = Timing(warm_up_s=5.0, seconds=20.0)

@@ -19,7 +19,7 @@ from urllib.request import urlopen
 import psutil
 
 from bench.view import FLOW
-from sparkmirror.ui.looks import query
+from sparkmirror.ui.page_looks import query
 
 _OF_FLOW: Final = tuple(f"{page}?{query(str(FLOW))}" for page in ("flow", "groups"))
 _PAGES: Final = ("", *_OF_FLOW, f"topic?{query(str(FLOW), 'topic-7')}")

@@ -25,7 +25,7 @@ from bench.side_process import SideProcess
 from bench.sides import TARGET_ALIAS, Side
 from bench.throughput import Job, command
 from sparkmirror.clusters.ports import HOST, ReservedPort
-from sparkmirror.ui.looks import query
+from sparkmirror.ui.page_looks import query
 
 _TOPIC: Final = "seen"
 _ALIAS: Final = "seen"

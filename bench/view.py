@@ -20,7 +20,7 @@ from sparkmirror.metrics.looks import GroupPartitionLook, GroupsLook, SourceLook
 from sparkmirror.metrics.source_meter import SourceMeter
 from sparkmirror.storage.progress import PartitionProgress
 from sparkmirror.ui.html import page, part
-from sparkmirror.ui.looks import Look
+from sparkmirror.ui.page_looks import PageLook
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.making import Node, view_of
 from tests.support.progress_records import IDLE
@@ -33,10 +33,10 @@ _GROUPS: Final = 2000
 ASSIGNED_TASKS: Final = 2
 _SECONDS: Final = 40
 _PAGES: Final = (
-    Look("overview"),
-    Look("flow", str(FLOW)),
-    Look("topic", str(FLOW), "topic-7"),
-    Look("groups", str(FLOW)),
+    PageLook("overview"),
+    PageLook("flow", str(FLOW)),
+    PageLook("topic", str(FLOW), "topic-7"),
+    PageLook("groups", str(FLOW)),
 )
 
 

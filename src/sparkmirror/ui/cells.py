@@ -12,8 +12,8 @@ from markupsafe import Markup, escape
 
 from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.printable import printable
-from sparkmirror.ui.looks import query
 from sparkmirror.ui.numbers import UNKNOWN, count, duration, latencies, rate, size
+from sparkmirror.ui.page_looks import query
 from sparkmirror.view.flows import FlowView
 from sparkmirror.view.moves import Answer
 from sparkmirror.view.values import PartitionView, State, TopicView

@@ -18,8 +18,8 @@ from sparkmirror.ui.actions import ACTIONS, Action
 from sparkmirror.ui.cells import CELLS
 from sparkmirror.ui.charts import HEIGHT, WIDTH, plot_points, spark
 from sparkmirror.ui.graph import graph_of
-from sparkmirror.ui.looks import Look, query
 from sparkmirror.ui.needs import needs_of
+from sparkmirror.ui.page_looks import PageLook, query
 from sparkmirror.ui.plans import PlanLines
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.groups import groups_of, lag_of
@@ -41,38 +41,38 @@ _SETTINGS_MAX: Final = 120
 _PLAN_KINDS: Final = {"+": "new", "~": "changed", "-": "gone", "✗": "blocks", "!": "warns"}
 
 
-def page(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
+def page(view: MirrorView, look: PageLook, *, may_act: bool = False) -> str:
     """The whole page. Raises LookupError with a text for the user."""
     content = part(view, look, may_act=may_act)
     return _template("page.html").render(look=look, view=view, part=content)
 
 
-def part(view: MirrorView, look: Look, *, may_act: bool = False) -> str:
+def part(view: MirrorView, look: PageLook, *, may_act: bool = False) -> str:
     """Render what changes of the page, with links to actions if the user may act. Raises LookupError."""
     context = {"view": view, "look": look, "may_act": may_act, **_CONTEXTS[look.page](view, look)}
     return _template(f"{look.page}.html").render(context)
 
 
-def error_page(look: Look, message: str) -> str:
+def error_page(look: PageLook, message: str) -> str:
     """A page that says why there is nothing to see, and looks again."""
     content = _template("error.html").render(message=message, look=look)
     return _template("page.html").render(look=look, view=None, part=content)
 
 
-def act_page(look: Look, action: Action, token: str) -> str:
+def act_page(look: PageLook, action: Action, token: str) -> str:
     """Asks whether a connector should be changed; `token` makes the form good for one use."""
     content = _template("act.html").render(look=look, action=action, token=token)
     return _template("page.html").render(look=look, view=None, part=content)
 
 
-def plan_page(look: Look, plan: PlanLines, made_at: float) -> str:
+def plan_page(look: PageLook, plan: PlanLines, made_at: float) -> str:
     """A plan, made when it was asked for."""
     context = {"look": look, "plan": plan, "made_at": made_at, "kinds": _PLAN_KINDS}
     content = _template("plan.html").render(context)
     return _template("page.html").render(look=look, view=None, part=content)
 
 
-def _overview(view: MirrorView, _look: Look) -> dict[str, Any]:
+def _overview(view: MirrorView, _look: PageLook) -> dict[str, Any]:
     needs, count = needs_of(view, _NEEDS_MAX)
     return {
         "graph": graph_of(view),
@@ -82,12 +82,12 @@ def _overview(view: MirrorView, _look: Look) -> dict[str, Any]:
     }
 
 
-def _flow(view: MirrorView, look: Look) -> dict[str, Any]:
+def _flow(view: MirrorView, look: PageLook) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     return {"flow": flow, "topics": page_of(flow.topics.worst_first(look.matching), look.number, _ROWS)}
 
 
-def _topic(view: MirrorView, look: Look) -> dict[str, Any]:
+def _topic(view: MirrorView, look: PageLook) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     topic = topic_of(flow, look.name)
     known = groups_of(flow)
@@ -103,7 +103,7 @@ def _topic(view: MirrorView, look: Look) -> dict[str, Any]:
     }
 
 
-def _groups(view: MirrorView, look: Look) -> dict[str, Any]:
+def _groups(view: MirrorView, look: PageLook) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     known = groups_of(flow)
     shown = page_of(() if known is None else known.matching(look.matching), look.number, _ROWS)
@@ -112,7 +112,7 @@ def _groups(view: MirrorView, look: Look) -> dict[str, Any]:
     return {"flow": flow, "known": known, "groups": shown, "answers": answers, "trouble": trouble}
 
 
-def _group(view: MirrorView, look: Look) -> dict[str, Any]:
+def _group(view: MirrorView, look: PageLook) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     known = groups_of(flow)
     group = None if known is None else known.named(look.name)
@@ -128,13 +128,13 @@ def _group(view: MirrorView, look: Look) -> dict[str, Any]:
     }
 
 
-def _events(view: MirrorView, look: Look) -> dict[str, Any]:
+def _events(view: MirrorView, look: PageLook) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     found = flow.events_matching(look.matching)
     return {"flow": flow, "known": flow.events, "events": page_of(found, look.number, _ROWS)}
 
 
-def _connectors(view: MirrorView, look: Look) -> dict[str, Any]:
+def _connectors(view: MirrorView, look: PageLook) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     return {
         "flow": flow,
@@ -144,7 +144,7 @@ def _connectors(view: MirrorView, look: Look) -> dict[str, Any]:
     }
 
 
-def _verify(view: MirrorView, look: Look) -> dict[str, Any]:
+def _verify(view: MirrorView, look: PageLook) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     return {
         "flow": flow,
@@ -154,7 +154,7 @@ def _verify(view: MirrorView, look: Look) -> dict[str, Any]:
     }
 
 
-def _migrations(view: MirrorView, look: Look) -> dict[str, Any]:
+def _migrations(view: MirrorView, look: PageLook) -> dict[str, Any]:
     flow = flow_of(view, look.flow)
     return {
         "flow": flow,

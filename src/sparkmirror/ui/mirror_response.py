@@ -7,7 +7,7 @@ from http import HTTPStatus
 from starlette.responses import Response
 
 from sparkmirror.domain.connect import ConnectError
-from sparkmirror.ui.looks import look_of
+from sparkmirror.ui.page_looks import look_of
 from sparkmirror.view.flows import MirrorView
 from sparkmirror.view.view_json import SIZE, SIZE_MAX, Asked, view_json
 from sparkmirror.view.words import are_healthy

@@ -7,7 +7,7 @@ from sparkmirror.domain.ids import Flow
 from sparkmirror.domain.quantities import counted, some_of
 from sparkmirror.domain.troubles import Subject, Trouble, TroubleWord, by_cause, cause_line, reason_in_common
 from sparkmirror.metrics.looks import ClusterLook
-from sparkmirror.ui.looks import query
+from sparkmirror.ui.page_looks import query
 from sparkmirror.view.causes import away, needed
 from sparkmirror.view.flows import FlowView, MirrorView
 from sparkmirror.view.values import ConnectorView, State, TopicView

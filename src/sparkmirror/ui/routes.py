@@ -27,7 +27,7 @@ from sparkmirror.domain.quantities import clock_time
 from sparkmirror.ui.actions import Actions, OnceTokens, action_of, form_of, require_own_page
 from sparkmirror.ui.current_view import CurrentView
 from sparkmirror.ui.html import act_page, error_page, page, part, plan_page
-from sparkmirror.ui.looks import PAGES, Look, look_of, looks_of, looks_query, query
+from sparkmirror.ui.page_looks import PAGES, PageLook, look_of, looks_of, looks_query, query
 from sparkmirror.ui.plans import Plans
 from sparkmirror.ui.static_files import static_response
 from sparkmirror.ui.streams import TOGETHER_MAX, Part, Streams
@@ -98,7 +98,7 @@ class PagesResource:
         is_relayed = "forward" in request.query_params
         if not is_relayed and not request.scope["raw_path"].endswith(b"/"):
             return RedirectResponse("ui/")  # links of pages are relative: a proxy may add a prefix
-        return await self._whole(request, Look("overview"))
+        return await self._whole(request, PageLook("overview"))
 
     async def _page(self, request: Request) -> Response:
         return await self._whole(request, _look(request))
@@ -107,7 +107,7 @@ class PagesResource:
         look = look_of("plan", request.query_params)
         return await self._response(request, look, partial(self._planned, look))
 
-    def _planned(self, look: Look) -> Response:
+    def _planned(self, look: PageLook) -> Response:
         if self._plans is None:
             raise ConnectError(HTTPStatus.NOT_FOUND, "There is nothing to plan")
         return HTMLResponse(plan_page(look, self._plans.lines(look.flow, self._connector(look)), time.time()))
@@ -120,7 +120,7 @@ class PagesResource:
         is_junit = request.query_params.get("format") == "junit"
         return await self._response(request, look, partial(self._result, look, is_junit=is_junit))
 
-    def _result(self, look: Look, *, is_junit: bool) -> Response:
+    def _result(self, look: PageLook, *, is_junit: bool) -> Response:
         flow = self._view.get().flow(look.flow)
         made = None if flow is None else flow.verify
         if made is None or not made.json:
@@ -130,7 +130,7 @@ class PagesResource:
         headers = {"Content-Disposition": f'attachment; filename="{name}"'}
         return Response(content.encode("utf-8", "replace"), media_type=kind, headers=headers)
 
-    def _connector(self, look: Look) -> str:
+    def _connector(self, look: PageLook) -> str:
         """The source connector that is meant. Raises ConnectError, NotLeaderError."""
         flow = self._view.get().flow(look.flow)
         names = [it.name for it in flow.connectors if it.kind == "source"] if flow is not None else []
@@ -138,11 +138,11 @@ class PagesResource:
             raise ConnectError(HTTPStatus.NOT_FOUND, f"Flow {look.flow} has no such source connector")
         return look.name or names[0]
 
-    async def _whole(self, request: Request, look: Look) -> Response:
+    async def _whole(self, request: Request, look: PageLook) -> Response:
         made = partial(self._rendered, look, may_act=self._may_act(request))
         return await self._response(request, look, made)
 
-    async def _response(self, request: Request, look: Look, made: Callable[[], Response]) -> Response:
+    async def _response(self, request: Request, look: PageLook, made: Callable[[], Response]) -> Response:
         try:
             return await self._run(request, made)
         except ConnectError as error:
@@ -162,7 +162,7 @@ class PagesResource:
             return HTMLResponse(act_page(look, action, token))
         require_own_page(request)
         form = await form_of(request)
-        look = Look("act", form.flow, form.connector)
+        look = PageLook("act", form.flow, form.connector)
         try:
             form.require_typed()
             self._forms.take(form.token, _purpose(request, form.action.name, form.connector))
@@ -174,7 +174,7 @@ class PagesResource:
         shown = "verify" if form.action.name == "verify" else "connectors"
         return RedirectResponse(f"{shown}?{query(form.flow)}", HTTPStatus.SEE_OTHER)
 
-    def _rendered(self, look: Look, *, may_act: bool) -> Response:
+    def _rendered(self, look: PageLook, *, may_act: bool) -> Response:
         try:
             return HTMLResponse(page(self._view.get(), look, may_act=may_act))
         except LookupError as error:
@@ -190,7 +190,7 @@ class PagesResource:
             status = error.status if isinstance(error, ConnectError) else HTTPStatus.GATEWAY_TIMEOUT
             return Response(str(error), status, media_type="text/plain")
 
-    def _rendered_parts(self, looks: Sequence[Look], *, may_act: bool) -> Response:
+    def _rendered_parts(self, looks: Sequence[PageLook], *, may_act: bool) -> Response:
         view = self._view.get()
         at = clock_time(view.made_at)
         return _PartsResponse([_part_of(view, at, look, may_act=may_act) for look in looks])
@@ -226,7 +226,7 @@ class PagesResource:
 class _Wanted:
     """`request` is that of the first who looks at it."""
 
-    look: Look
+    look: PageLook
     user: Hashable
     request: Request = field(compare=False)
 
@@ -243,7 +243,7 @@ class _PartsResponse(Response):
         await Response(json.dumps(self.parts), media_type="application/json")(scope, receive, send)
 
 
-def _part_of(view: MirrorView, at: str, look: Look, *, may_act: bool) -> Part:
+def _part_of(view: MirrorView, at: str, look: PageLook, *, may_act: bool) -> Part:
     if look.page not in PAGES:
         return Part("", trouble=_NO_PAGE)
     try:
@@ -252,7 +252,7 @@ def _part_of(view: MirrorView, at: str, look: Look, *, may_act: bool) -> Part:
         return Part("", trouble=str(error.args[0]))
 
 
-def _look(request: Request) -> Look:
+def _look(request: Request) -> PageLook:
     name = request.path_params["page"]
     if name not in PAGES:
         raise ConnectError(HTTPStatus.NOT_FOUND, _NO_PAGE)
@@ -305,9 +305,9 @@ async def _answered(handler: Handler, request: Request) -> Response:
     try:
         return await handler(request)
     except ConnectError as error:
-        return HTMLResponse(error_page(Look("overview"), str(error)), error.status)
+        return HTMLResponse(error_page(PageLook("overview"), str(error)), error.status)
     except Exception:
         number = secrets.token_hex(4)
         logger.exception("%s %s failed, error %s", request.method, request.scope["path"], number)
         message = f"Unexpected error {number}: see the log of the mirror"
-        return HTMLResponse(error_page(Look("overview"), message), HTTPStatus.INTERNAL_SERVER_ERROR)
+        return HTMLResponse(error_page(PageLook("overview"), message), HTTPStatus.INTERNAL_SERVER_ERROR)

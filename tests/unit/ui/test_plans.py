@@ -10,7 +10,7 @@ from sparkmirror.domain.errors import DisconnectedError
 from sparkmirror.plan.flow_plan import FlowPlan
 from sparkmirror.plan.report import flow_lines
 from sparkmirror.ui.html import plan_page
-from sparkmirror.ui.looks import Look
+from sparkmirror.ui.page_looks import PageLook
 from sparkmirror.ui.plans import Plans, plans_of
 from tests.support.flow_plans import PLAN
 from tests.support.mirror_looks import HOSTILE
@@ -19,7 +19,7 @@ from tests.support.mirror_looks import HOSTILE
 def test_a_page_has_the_lines_that_the_command_prints() -> None:
     plan = Plans(lambda _flow, _connector: PLAN).lines("us->eu", "msc")
     assert list(plan.lines) == list(flow_lines(PLAN))
-    page = plan_page(Look("plan", "us->eu"), plan, 1_700_000_000.0)
+    page = plan_page(PageLook("plan", "us->eu"), plan, 1_700_000_000.0)
     for text in (
         "Plan: 2 to create, 1 to alter, 1 to delete",
         "+ create 2 topics on eu",
@@ -33,7 +33,7 @@ def test_a_page_has_the_lines_that_the_command_prints() -> None:
 def test_names_in_a_plan_are_shown_and_never_run() -> None:
     for name in HOSTILE:
         plan = Plans(lambda _flow, _connector: PLAN).lines("us->eu", "msc")
-        page = plan_page(Look("plan", name), plan._replace(lines=[f"  + {name}"]), 0.0)
+        page = plan_page(PageLook("plan", name), plan._replace(lines=[f"  + {name}"]), 0.0)
         assert "<img" not in page
         assert "<script>alert" not in page
 

@@ -22,7 +22,7 @@ _KEYS: Final = ("of", "flow", "name", "matching", "page")
 """The parameters of a look, in the order of its fields."""
 
 
-class Look(NamedTuple):
+class PageLook(NamedTuple):
     """`matching` is a part of the names that a list shows; `page` counts from 1."""
 
     page: str
@@ -43,19 +43,19 @@ def query(flow: str = "", name: str = "", matching: str = "", number: int = 1) -
     return urlencode({key: value for key, value in pairs.items() if value})
 
 
-def look_of(page: str, parameters: Mapping[str, str]) -> Look:
+def look_of(page: str, parameters: Mapping[str, str]) -> PageLook:
     """Parse a page's parameters; invalid ones are ignored."""
     number = parameters.get("page", "")
     flow, name, matching = (parameters.get(key, "")[:_TEXT_MAX] for key in ("flow", "name", "matching"))
-    return Look(page, flow, name, matching, int(number) if number.isdecimal() and len(number) < 7 else 1)
+    return PageLook(page, flow, name, matching, int(number) if number.isdecimal() and len(number) < 7 else 1)
 
 
-def looks_query(looks: Iterable[Look]) -> str:
+def looks_query(looks: Iterable[PageLook]) -> str:
     """The query of an URL that asks for several."""
     return urlencode([pair for look in looks for pair in zip(_KEYS, look, strict=True)])
 
 
-def looks_of(parameters: Sequence[tuple[str, str]]) -> list[Look]:
+def looks_of(parameters: Sequence[tuple[str, str]]) -> list[PageLook]:
     """Parse a query of `looks_query`; other parameters are ignored, and there may be no such page."""
     pairs = [pair for pair in parameters if pair[0] in _KEYS]
     found = [dict(pairs[at : at + len(_KEYS)]) for at in range(0, len(pairs), len(_KEYS))]
