@@ -121,16 +121,16 @@ def table_of(looks: Sequence[PartitionLook]) -> PartitionTable:
     )
 
 
-def known_lag(report: PartitionProgress | None) -> int | None:
+def known_lag(report: PartitionProgress | None, *, is_silent: bool = False) -> int | None:
     """Return the records to copy by a report: none of those that the opposite flow has copied.
 
-    None instead of 0 where it has an error: its task may not know of newer records.
+    None instead of 0 where it has an error, or its task `is_silent`: that may not know of newer records.
     """
     if report is None:
         return None
     if report.state is PartitionState.STANDBY:
         return 0
-    return None if report.error is not None and not report.lag else report.lag
+    return None if (is_silent or report.error is not None) and not report.lag else report.lag
 
 
 class Lags(NamedTuple):

@@ -101,6 +101,14 @@ class SourceMeter:
         with self._lock:
             return self._tasks.throttled()
 
+    def silent(self, reports: Iterable[PartitionProgress]) -> Collection[TopicPartition]:
+        """Return the partitions that the newest copy job's tasks do not report, as of the last `take`."""
+        with self._lock:
+            newest = _number(self._job_epoch) or 0
+            states = self._tasks.states(self._taken_at or 0.0)
+        silent = {task for task, state in states.items() if state.is_silent}
+        return {it.source for it in reports if it.job_epoch < newest or it.task in silent}
+
     def take_stalls(self, stalls: Iterable[Stall]) -> None:
         with self._lock:
             for report, seconds in stalls:

@@ -264,14 +264,15 @@ class ProgressWatch:
             return
         away = next((it for it in self._clusters() if it.is_up is False), None)
         held = [it for it in self._troubles.now if it.cause.subject is Subject.TOPIC]
-        lag = lag_line(reports, away, held) + self._throttled_line()
+        silent = self.meter.silent(reports)
+        lag = lag_line(reports, away, held, silent) + self._throttled_line()
         if records:
             self._idle_summaries = 0
             rate = f"{records / _SUMMARY_INTERVAL_S:,.1f}".removesuffix(".0")
             self._log.info("%s records/s, %s/s, %s", rate, as_size(copied / _SUMMARY_INTERVAL_S), lag)
             return
         if self._idle_summaries % _IDLE_SUMMARIES == 0:
-            lags = (known_lag(it) for it in reports if it.state is not PartitionState.STANDBY)
+            lags = (known_lag(it, is_silent=it.source in silent) for it in reports)
             is_known = away is None and not held and all(lag == 0 for lag in lags)
             self._log.info("%s, %s", "nothing new to copy" if is_known else "nothing was copied", lag)
         self._idle_summaries += 1
@@ -284,20 +285,29 @@ def failed_tasks(reports: Iterable[PartitionProgress]) -> Mapping[int, str]:
 
 
 def lag_line(
-    reports: Collection[PartitionProgress], away: ClusterLook | None = None, held: Collection[Trouble] = ()
+    reports: Collection[PartitionProgress],
+    away: ClusterLook | None = None,
+    held: Collection[Trouble] = (),
+    silent: Collection[TopicPartition] = (),
 ) -> str:
     """Sum up the lag of the partitions whose lag is known, and count the others, with the reason.
 
-    `away` is a cluster that does not answer: nothing is known then. `held` are why topics are not copied.
-    Topics that the opposite flow copies have no lag, and are counted for themselves.
+    `away` is a cluster that does not answer: nothing is known then. `held` are why topics are not copied;
+    the tasks of `silent` partitions do not report. Topics that the opposite flow copies have no lag, and are
+    counted for themselves.
     """
     copied = [it for it in reports if it.state is not PartitionState.STANDBY]
     standby = len(reports) - len(copied)
     kept = f"{counted(standby, 'partition')} standby until a failback" if standby else ""
     if kept and not copied and not held:
         return kept
-    known = [] if away is not None else [lag for report in copied if (lag := known_lag(report)) is not None]
-    words = Counter(it.state.value.lower() for it in copied if known_lag(it) is None and it.error is not None)
+    lags = [known_lag(it, is_silent=it.source in silent) for it in copied]
+    known = [lag for lag in lags if lag is not None and away is None]
+    words = Counter(
+        "silent" if it.error is None else it.state.value.lower()
+        for it, lag in zip(copied, lags, strict=True)
+        if lag is None and (it.error is not None or it.source in silent)
+    )
     for trouble in held:
         words[trouble.word.value] += len(range(*trouble.partitions))
     total = len(copied) + sum(len(range(*it.partitions)) for it in held)

@@ -13,7 +13,14 @@ from sparkmirror.domain.ids import Alias, ConnectorName, Flow, TopicPartition
 from sparkmirror.domain.troubles import Cause, Subject, Trouble, TroubleWord
 from sparkmirror.metrics.looks import ClusterLook
 from sparkmirror.mirror.task_progress import ProgressWatch, lag_line, stall_line
-from sparkmirror.storage.progress import PartitionProgress, PartitionState, TaskLoad, TaskProgress, parse
+from sparkmirror.storage.progress import (
+    JobEpoch,
+    PartitionProgress,
+    PartitionState,
+    TaskLoad,
+    TaskProgress,
+    parse,
+)
 from sparkmirror.storage.progress_reader import ProgressReader
 from sparkmirror.storage.troubles import Troubles
 from tests.support.progress_records import IDLE
@@ -31,6 +38,7 @@ class Reader(ProgressReader):
         super().__init__(ConnectionSettings((("b", 9092),)), "progress")
         self.reports: dict[tuple[ConnectorName, TopicPartition], PartitionProgress] = {}
         self.measured: dict[tuple[ConnectorName, int], TaskProgress] = {}
+        self.newest: dict[ConnectorName, JobEpoch] = {}
 
     def hold(self, *reports: PartitionProgress) -> None:
         self.reports |= {(report.connector, report.source): report for report in reports}
@@ -44,6 +52,10 @@ class Reader(ProgressReader):
     @property
     def tasks(self) -> Mapping[tuple[ConnectorName, int], TaskProgress]:
         return self.measured
+
+    @property
+    def job_epochs(self) -> Mapping[ConnectorName, JobEpoch]:
+        return self.newest
 
 
 @pytest.fixture
@@ -183,6 +195,22 @@ def test_an_unknown_lag_is_in_no_sum_and_has_its_reason(
     away: ClusterLook | None, reports: list[PartitionProgress], line: str
 ) -> None:
     assert lag_line(reports, away) == line
+
+
+def test_partitions_whose_new_task_does_not_report_have_no_lag_of_0(
+    log: ProgressWatch, reader: Reader, caplog: pytest.LogCaptureFixture
+) -> None:
+    behind = replace(WELL, source=TopicPartition("orders", 1), lag=7)
+    newer = replace(WELL, source=TopicPartition("orders", 2), job_epoch=2)
+    reader.newest = {IDLE.connector: JobEpoch(IDLE.connector, 2, 3)}
+    reader.hold(replace(WELL, job_epoch=1), replace(behind, job_epoch=1), newer)
+    log.follow()
+    caplog.clear()
+    log.summarize()
+    assert logged(caplog)[-1] == (
+        "INFO",
+        "nothing was copied, lag 7 records over 3 partitions, unknown for 1 of them (1 silent)",
+    )
 
 
 def test_the_summary_says_since_when_the_source_is_away(
