@@ -11,6 +11,7 @@ from sparkmirror.domain.explanation import Explanation, PartitionExplanation, Ve
 from sparkmirror.domain.ids import Flow, TopicPartition
 from sparkmirror.domain.quantities import counted
 from sparkmirror.domain.troubles import Trouble
+from sparkmirror.storage.progress import PartitionState
 
 LATER_TOPICS: Final = (
     "topics and partitions that come later than the start are not mirrored: refresh.topics.enabled=false; "
@@ -126,6 +127,8 @@ def _partition(facts: TopicFacts, partition: MirroredPartition) -> PartitionExpl
         lag = partition.end - partition.mirrored_to
         lag = None if lag < 0 else lag
     why, is_fine = _state(facts, partition, lag)
+    if partition.state == PartitionState.STANDBY.value:
+        lag, why, is_fine = 0, "standby: the opposite flow has copied its records, until a failback", True
     if partition.incidents:
         counts = ", ".join(f"{kind}: {count}" for kind, count in sorted(partition.incidents.items()))
         why += f"; incidents since its task has started: {counts}"

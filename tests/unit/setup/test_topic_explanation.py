@@ -93,6 +93,15 @@ def test_states_of_partitions(partition: MirroredPartition, why: str, *, is_fine
     assert (found.partitions[0].why, found.is_fine) == (why, is_fine)
 
 
+@pytest.mark.parametrize("mirrored_to", [None, 40])
+def test_what_stands_by_is_not_behind(mirrored_to: int | None) -> None:
+    (found,) = explain(
+        replace(FACTS, partitions=[replace(PARTITION, mirrored_to=mirrored_to, state="STANDBY")])
+    ).partitions
+    assert found.why == "standby: the opposite flow has copied its records, until a failback"
+    assert (found.is_fine, found.numbers["lag"]) == (True, 0)
+
+
 @pytest.mark.parametrize("there", [None, 1])
 def test_nothing_is_announced_that_does_not_come(there: int | None) -> None:
     later = replace(PARTITION, source=HERE._replace(partition=1), target=THERE._replace(partition=1))
