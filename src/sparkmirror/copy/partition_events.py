@@ -254,7 +254,7 @@ class LastEntryLost:
     """A new leader of the target lacks the attempt's last entry, and perhaps its fence."""
 
     overwritten: Incident | None
-    """Where another entry is in its place."""
+    """The incident if another entry is in its place."""
 
 
 @dataclass(frozen=True, slots=True)
