@@ -18,7 +18,7 @@ from sparkmirror.domain.errors import JarsError
 from sparkmirror.java.find_java import find_java
 from sparkmirror.java.ivy import Ivy, Module
 from tests.spark import connector_program
-from tests.spark.programs import PYTHON_PATH
+from tests.spark.programs import PYTHON_PATH, await_end
 from tests.support.broker_data import create_topic
 
 VERSIONS: Final = ("4.3.0", "4.2.0")
@@ -139,7 +139,7 @@ def outcomes(
     command = ["env", f"PYTHONPATH={PYTHON_PATH}", *program, json.dumps(list(CASES.values()))]
     process = start_process([command], log, outlives_us=False)
     try:
-        assert process.wait(WAIT_S), log.read_text()[-4000:]
+        await_end(process, WAIT_S, log)
     finally:
         process.kill()
     found: dict[tuple[str, str], Any] = {}

@@ -25,7 +25,7 @@ from sparkmirror.storage.progress import JobEpoch, PartitionProgress
 from sparkmirror.storage.progress_reader import ProgressReader
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
 from tests.support.connections import connection
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 PARTITIONS: Final = 3
 FLOW: Final = Flow(Alias("here"), Alias("there"))
@@ -65,8 +65,8 @@ class RunningJob:
         return self._ended.is_set()
 
     def outcomes(self, timeout_s: float = WAIT_S) -> Sequence[Outcome]:
-        assert self._ended.wait(timeout_s), "the job still runs"
-        assert self.job.join(timeout_s)
+        assert self._ended.wait(timeout_s * patience()), "the job still runs"
+        assert self.job.join(timeout_s * patience())
         (result,) = self._result  # reported once
         assert not isinstance(result, Exception), result
         return result

@@ -13,7 +13,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.processes import Process, start_process
 from sparkmirror.kafka.data.partition_offsets import await_stable
 from tests.spark import sink_program
-from tests.spark.programs import PYTHON_PATH
+from tests.spark.programs import PYTHON_PATH, await_end
 from tests.support.broker_data import append, create_topic, keyed, records
 from tests.support.connections import connection
 from tests.support.waiting import await_value
@@ -94,7 +94,9 @@ def test_query_whose_driver_is_killed_writes_exactly_once(
         try:
             if run < 2:
                 await_rows(target_cluster, topic, process, log)
-            assert process.wait(0 if run < 2 else WAIT_S) == (run == 2), log.read_text()
+                assert process.is_alive(), log.read_text()
+            else:
+                await_end(process, WAIT_S, log)
         finally:
             process.kill()
     await_stable(connection(target_cluster), topic)

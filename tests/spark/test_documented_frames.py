@@ -8,7 +8,7 @@ from typing import Final
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.processes import start_process
 from sparkmirror.kafka.data.partition_offsets import await_stable
-from tests.spark.programs import PYTHON_PATH
+from tests.spark.programs import PYTHON_PATH, await_end
 from tests.support.broker_data import append, create_topic, keyed, numbered
 from tests.support.connections import connection
 from tests.support.mirror import REPLICATION
@@ -50,7 +50,7 @@ def test_examples(source_cluster: LocalCluster, target_cluster: LocalCluster, tm
     ]
     process = start_process([command], log, outlives_us=False)
     try:
-        assert process.wait(WAIT_S), log.read_text()
+        await_end(process, WAIT_S, log)
         output = log.read_text()
         assert process.exit_code == 0, output
     finally:

@@ -13,7 +13,7 @@ from sparkmirror.domain.errors import ConfigError
 from sparkmirror.spark.session import Session
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
 from tests.support.mirror import REPLICATION
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 WAIT_S: Final = 60.0
 
@@ -84,7 +84,7 @@ def test_guest_copies_and_leaves_the_session_as_it_was(
         copies = planned.where("action = 'copy'").orderBy("name").collect()
         assert [row["name"] for row in copies] == [f"{topic}-0", f"{topic}-1"]
         assert mirror.start() is mirror
-        mirror.await_lag(0, timeout=WAIT_S)
+        mirror.await_lag(0, timeout=WAIT_S * patience())
         alias = topic.removeprefix("of.")
         assert sum(end_offsets(target_cluster, [f"{alias}.{topic}"]).values()) == 20
         rows = mirror.status().where("lag = 0").orderBy("partition").collect()
@@ -100,7 +100,7 @@ def test_guest_copies_and_leaves_the_session_as_it_was(
     assert not mirror.isActive
     assert mirror.exception() is None
     assert mirror.awaitTermination(0)
-    assert listener.ended.wait(WAIT_S)
+    assert listener.ended.wait(WAIT_S * patience())
     assert listener.calls[0] == "started"
     assert listener.calls[-1] == "ended None"
     assert (spark.conf.getAll, spark.getTags(), jobs_of(spark)) == before
@@ -112,7 +112,7 @@ def test_jobs_are_described_by_flow_and_partitions(
     session: Session, config: dict[str, str], topic: str
 ) -> None:
     with Mirror(config, spark=session.spark).start() as mirror:
-        mirror.await_lag(0, timeout=WAIT_S)
+        mirror.await_lag(0, timeout=WAIT_S * patience())
         store = session.spark.sparkContext._jsc.sc().statusStore()
         jobs = store.jobsList(None)
         told = [str(jobs.apply(at).description()) for at in range(jobs.length())]

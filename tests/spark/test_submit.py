@@ -14,6 +14,7 @@ import urllib3
 from sparkmirror.clusters import LocalCluster
 from sparkmirror.clusters.ports import ReservedPort
 from sparkmirror.clusters.processes import start_process
+from tests.spark.programs import await_end
 from tests.support.broker_data import append, create_topic, end_offsets, numbered
 from tests.support.command_lines import words_of
 from tests.support.mirror import COMMAND, REPLICATION
@@ -60,7 +61,7 @@ def test_a_submitted_mirror_copies_with_sparks_pages_and_stops_in_order(
         assert [each["name"] for each in answer] == ["sparkmirror"]
         (mirror,) = (it for it in psutil.Process(process.pid).children(recursive=True) if is_mirror(it))
         mirror.send_signal(signal.SIGTERM)
-        assert process.wait(WAIT_S), log.read_text()
+        await_end(process, WAIT_S, log)
         assert process.exit_code == 0, log.read_text()
     finally:
         process.kill()

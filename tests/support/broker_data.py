@@ -50,7 +50,7 @@ def config(cluster: AnyCluster, topic: str) -> Mapping[str, str | None]:
 
 
 def configure(cluster: AnyCluster, topic: str, changes: Mapping[str, str | None]) -> None:
-    """Set these configs; None goes back to the default."""
+    """Set these configs; None goes back to the default. Return when the broker tells them."""
     entries = [
         ConfigEntry(
             name,
@@ -63,6 +63,8 @@ def configure(cluster: AnyCluster, topic: str, changes: Mapping[str, str | None]
     client = admin(cluster)  # a closed client would cancel the request
     (future,) = client.incremental_alter_configs([resource]).values()
     future.result(_TIMEOUT_S)
+    wanted = {name: value for name, value in changes.items() if value is not None}
+    await_value(lambda: wanted.items() <= config(cluster, topic).items(), _TIMEOUT_S, lambda: f"not {wanted}")
 
 
 def grow(cluster: AnyCluster, topic: str, partitions: int) -> None:

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from tests.support.mirror import carries
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 
 COMMAND = (str(Path(sys.executable).with_name("sparkmirror")), "demo", "--rate", "200")
 SHORT, UNTIL_INTERRUPTED = 3, 600
@@ -60,7 +60,7 @@ def await_text(running: Demo, text: str, timeout_s: float) -> None:
 
 def test_demo_mirrors_every_record_and_exits_with_0(tmp_path: Path) -> None:
     with demo(tmp_path / "out", SHORT) as running:
-        code = running.process.wait(timeout=180)
+        code = running.process.wait(timeout=180 * patience())
 
     assert code == 0, running.out.read_text()
     assert "are the same on both clusters" in running.out.read_text()
@@ -77,7 +77,7 @@ def test_interrupted_demo_leaves_no_process(tmp_path: Path, number: signal.Signa
         await_text(running, moment, timeout_s=120)
         assert len(running.processes()) >= 4  # the demo, two brokers, the mirror
         running.process.send_signal(number)
-        code = running.process.wait(timeout=60)
+        code = running.process.wait(timeout=60 * patience())
 
     assert code == 130, running.out.read_text()
     await_value(lambda: not running.processes(), 5, lambda: f"left: {running.processes()}")

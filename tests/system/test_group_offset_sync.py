@@ -14,7 +14,7 @@ from sparkmirror.clusters import LocalCluster
 from sparkmirror.offsets.wire_records import Checkpoint
 from tests.support.broker_data import Keyed, append, create_topic, latest, numbered
 from tests.support.mirror import COMMAND, running_mirror
-from tests.support.waiting import await_value
+from tests.support.waiting import await_value, patience
 from tests.system.consumer_groups import commit, committed, consuming, read
 
 ALIAS: Final = "tools"
@@ -121,7 +121,7 @@ def test_sigterm_while_waiting_exits_with_0(target: LocalCluster, file: Path) ->
         try:
             assert "tool-half" in process.stderr.readline()
             os.kill(process.pid, signal.SIGTERM)
-            assert process.wait(WAIT_S) == 0
+            assert process.wait(WAIT_S * patience()) == 0
         finally:
             process.kill()
 

@@ -187,7 +187,7 @@ def test_plan_after_a_mirror_lists_only_changes_made_by_hand(
     assert {(change["action"], change["kind"]) for change in flow["changes"]} == {
         ("alter", "partitions"),
         ("alter", "configs"),
-    }
+    }, flow["findings"]
     assert changes(flow, "configs")[REMOTE]["details"] == {"configs": {"retention.ms": "86400001"}}
     assert changes(flow, "partitions")[REMOTE]["text"] == "3 -> 4 partitions"
     assert flow["copy"]["records"] == 7
