@@ -10,8 +10,8 @@ TOOLS := build/tools
 
 # Each test process would compile all tests again.
 unexport PYTHONDONTWRITEBYTECODE
-# More processes than cores, as tests wait for brokers a good part of their time.
-PYTEST := $(BIN)/pytest -q -n 4 --dist loadgroup --no-loadscope-reorder
+# More processes than cores, as tests wait a good part of their time; fewer where each starts brokers of its own.
+PYTEST := $(BIN)/pytest -q --dist loadgroup --no-loadscope-reorder
 
 .PHONY: help setup demo test test-all check-old-brokers check-spark-connector prepared lint check format bench bench-versions bench-pages bench-looked-at \
   bench-quotas soak soak-tokens tools docs package package-check audit clean
@@ -59,18 +59,18 @@ lint: setup
 	$(BIN)/lint-imports
 
 check: lint
-	$(PYTEST) --tiers check $(ARGS)
+	$(PYTEST) -n 4 --tiers check $(ARGS)
 
 test: setup
 	@$(MAKE) --no-print-directory -j2 lint prepared
-	$(PYTEST) --tiers check,test $(ARGS)
+	$(PYTEST) -n 6 --tiers check,test $(ARGS)
 
 test-all: prepared
-	$(PYTEST) --tiers all $(ARGS)
+	$(PYTEST) -n 4 --tiers all $(ARGS)
 
 check-old-brokers: export OLD_BROKERS := 1
 check-old-brokers: prepared
-	$(PYTEST) tests/old_brokers $(ARGS)
+	$(PYTEST) -n 4 tests/old_brokers $(ARGS)
 
 check-spark-connector: prepared
 	$(BIN)/pytest -q tests/spark/check_spark_connector.py $(ARGS)
