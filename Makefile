@@ -127,7 +127,7 @@ package: setup tools
 
 package-check: package tools
 	-$(BIN)/sparkmirror prepare
-	$(PYTEST) --tiers package $(ARGS)
+	$(PYTEST) -n 4 --tiers package $(ARGS)
 
 build/runtime.txt: $(STAMP) release.runtime_requirements.py
 	@mkdir -p build
