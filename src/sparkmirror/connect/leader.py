@@ -139,6 +139,7 @@ class Leader:
             self._to_restart -= again  # requests from here on are for another restart
         self._run(wanted, names, again)
         self._tell_policies(wanted)
+        names = self._not_deleted_since(wanted, names)
         if self._leads():
             self._publish_tasks(wanted, names & wanted.connectors.keys())
             self._publish_states(wanted, names, generation)
@@ -248,6 +249,11 @@ class Leader:
                 started.run.tell(TWO_POLICIES, [_two_policies(text) for text in found])
 
     # publishing
+
+    def _not_deleted_since(self, wanted: ConnectConfigs, names: Collection[str]) -> set[str]:
+        """Leave out what was deleted since `wanted`: the next `reconcile` ends it and removes its states."""
+        now = self._configs.configs.connectors
+        return {name for name in names if name in now or name not in wanted.connectors}
 
     def _pausing(self, wanted: ConnectConfigs, names: Iterable[str]) -> list[str]:
         """The running connectors that are to be paused; they keep their tasks."""

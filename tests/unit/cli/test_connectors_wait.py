@@ -50,7 +50,9 @@ def waited(wanted: str, states_at: States) -> tuple[WaitResult, float]:
         ("RUNNING", lambda _: ["STOPPED"], "the connector is STOPPED", 3.0),
         ("RUNNING", lambda _: ["UNASSIGNED"], "the connector is UNASSIGNED after 30 s", TIMEOUT_S),
         ("RUNNING", lambda _: None, "does not exist after 30 s", TIMEOUT_S),
-        (GONE, lambda s: ["RUNNING"] if s < 1 else None, None, 1.0),
+        (GONE, lambda s: ["RUNNING"] if s < 1 else None, None, 2.0),
+        # It was deleted while it started.
+        (GONE, lambda s: ["RUNNING"] if s == 0.5 else None, None, 2.0),
         (GONE, lambda _: ["RUNNING"], "is still there after 30 s", TIMEOUT_S),
     ],
 )

@@ -326,6 +326,18 @@ def test_a_deleted_connector_leaves_no_status(bench: Bench) -> None:
     assert not any(left.values())
 
 
+def test_a_connector_that_is_deleted_while_it_starts_gets_no_state(bench: Bench) -> None:
+    bench.configs.put_connector(NAME, CONFIG)
+    bench.while_preparing = lambda: bench.configs.remove_connector(NAME)
+    bench.leader.reconcile(3, whole=False)
+    assert len(bench.runs) == 1
+    assert bench.states() == (None, [])
+    assert NAME not in bench.configs.configs.task_configs
+    bench.leader.reconcile(3, whole=False)
+    assert bench.leader.has_ended(NAME)
+    assert bench.states() == (None, [])
+
+
 def test_a_former_leader_writes_nothing(bench: Bench) -> None:
     bench.configs.put_connector(NAME, CONFIG)
     bench.leads = False

@@ -12,6 +12,8 @@ from sparkmirror.client.connect_rest import ConnectRefusedError, ConnectRest
 
 _POLL_S: Final = 0.5
 _RUNNING_LASTS_S: Final = 1.0
+_GONE_LASTS_S: Final = 1.0
+"""A connector that is deleted while it starts may get a status once more."""
 _NO_TASKS_LAST_S: Final = 3.0
 """A connector gets its tasks after it has started; one without anything to copy never gets any."""
 _UNWANTED_LASTS_S: Final = 3.0
@@ -79,7 +81,8 @@ def status_of(connect: ConnectRest, name: str) -> ConnectorStateInfo | None:
 
 def observation(status: ConnectorStateInfo | None, wanted: str) -> _Observation:
     if status is None:
-        return _Observation(wanted == GONE, 0.0 if wanted == GONE else float("inf"), "does not exist")
+        lasts_s = _GONE_LASTS_S if wanted == GONE else float("inf")
+        return _Observation(wanted == GONE, lasts_s, "does not exist")
     if wanted == GONE:
         return _Observation(is_reached=False, lasts_s=float("inf"), why="is still there")
     state = status["connector"]["state"]
