@@ -19,7 +19,7 @@ PYTEST := $(BIN)/pytest -q --dist loadgroup --no-loadscope-reorder
 help:
 	@echo "make demo    two Kafka clusters, live mirroring, proof, clean stop (about a minute)"
 	@echo "make check   format, lint, types, import contract, unit tests: a minute"
-	@echo "make test    also the contract with Kafka, in memory and on a pair of brokers, and the product as users run it: 10 minutes"
+	@echo "make test    also the contract with Kafka, in memory and on a pair of brokers, and the product as users run it: 8 minutes"
 	@echo "make test-all  what make test leaves out: Java's own MirrorMaker, clusters of three brokers, faults, secured clusters,"
 	@echo "             Spark clusters, abuse of the REST API: 25 minutes"
 	@echo "make check-old-brokers  flows from and to brokers of Kafka 2.2 to 3.3, whose jars it fetches"
