@@ -4,8 +4,9 @@ The parts that copy are wired in `CopyParts`; `StateWriter` writes positions.
 """
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import suppress
 
 from sparkmirror.copy.copy_parts import CopyParts
 from sparkmirror.copy.copy_plan import TaskPlan
@@ -64,16 +65,24 @@ class CopyLoop:
             raise self._bug
 
     def stop(self) -> None:
-        """End in order: positions of everything acknowledged are written before `run` returns."""
-        self._loop.call_soon_threadsafe(self._stopping.set)
+        """End in order: positions of everything acknowledged are written before `run` returns.
+
+        Any thread may call it, also when `run` has ended.
+        """
+        self._call(self._stopping.set)
 
     def change_limits(self, limits: RateLimits) -> None:
         """Keep to these from now on; any thread may call it."""
-        self._loop.call_soon_threadsafe(self.parts.change_limits, limits)
+        self._call(self.parts.change_limits, limits)
 
     def forget_stored(self) -> None:
         """Write all positions and reports again: their topics were lost. Any thread may call it."""
-        self._loop.call_soon_threadsafe(self._state.forget_stored)
+        self._call(self._state.forget_stored)
+
+    def _call(self, function: Callable[..., object], *values: object) -> None:
+        """Call it on the loop's thread, unless `run` has ended."""
+        with suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(function, *values)
 
     def _on_bug(self, _: asyncio.AbstractEventLoop, context: Mapping[str, object]) -> None:
         error = context.get("exception")

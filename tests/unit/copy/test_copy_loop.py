@@ -7,6 +7,7 @@ import pytest
 
 from sparkmirror.domain.ids import TopicPartition
 from sparkmirror.domain.incidents import OnBadBatch
+from sparkmirror.policies.rate_limits import RateLimits
 from tests.memory.client_run import OneFault
 from tests.memory.network import Fate
 from tests.memory.source_records import BadKind
@@ -58,6 +59,14 @@ def assert_complete(stage: Stage, task: RunningTask, within_s: float = SOON_S) -
     stage.check_committed()
     assert stage.is_complete
     assert not stage.violations
+
+
+def test_what_comes_after_the_end_is_ignored(stage: Stage, task: RunningTask) -> None:
+    """Spark may kill a task, or its job may end, in the moment in which it ends by itself."""
+    assert_complete(stage, task)
+    task.loop.stop()
+    task.loop.change_limits(RateLimits())
+    task.loop.forget_stored()
 
 
 def write_some(stage: Stage) -> None:

@@ -169,13 +169,11 @@ class _RunningTask:
     def _change_limits(self, limits: RateLimits) -> None:
         self._limits = limits
         if self._copy is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has just ended
-                self._copy.change_limits(limits)
+            self._copy.change_limits(limits)
 
     def _forget_stored(self) -> None:
         if self._copy is not None:
-            with contextlib.suppress(RuntimeError):  # the loop has just ended
-                self._copy.forget_stored()
+            self._copy.forget_stored()
 
     def _stop(self) -> None:
         self._ended.set()
