@@ -9,6 +9,7 @@ import pytest
 from sparkmirror.domain.incidents import IncidentKind
 from tests.memory.client_run import OneFault
 from tests.memory.network import Fate
+from tests.memory.stage import RunningTask
 from tests.unit.copy.one_partition import QUIET_S, OnePartition, copy_of, one_partition
 
 PRODUCE = 0
@@ -64,12 +65,8 @@ def test_without_idempotent_writes_a_crash_repeats_records_and_loses_none(partit
     assert copy_of(second).incidents == BOTH
 
 
-def test_a_user_who_wants_no_idempotent_writes_is_told_what_that_means(
-    partition: OnePartition, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Once of each partition, however often it starts again."""
-    partition.stage.target.transactions.is_denied = False
-    partition.plan = replace(partition.plan, producer=replace(partition.plan.producer, idempotent=False))
+def copy_past_a_loss_of_the_source(partition: OnePartition) -> RunningTask:
+    """Copy 50 records, of which the source loses the last 20 then, and the 30 that follow."""
     task = partition.start()
     partition.write_batches(0, 50)
     partition.run_until_stored(49)
@@ -78,6 +75,16 @@ def test_a_user_who_wants_no_idempotent_writes_is_told_what_that_means(
     partition.run_for(1.0)
     partition.write_batches(50, 80)
     partition.run_for(QUIET_S)
+    return task
+
+
+def test_a_user_who_wants_no_idempotent_writes_is_told_what_that_means(
+    partition: OnePartition, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Once of each partition, however often it starts again."""
+    partition.stage.target.transactions.is_denied = False
+    partition.plan = replace(partition.plan, producer=replace(partition.plan.producer, idempotent=False))
+    task = copy_past_a_loss_of_the_source(partition)
     assert partition.copied == list(range(80))
     assert copy_of(task).incidents == {**BOTH, IncidentKind.SOURCE_TRUNCATED: 1}
     told = [it.getMessage() for it in caplog.records if "enable.idempotence is false" in it.getMessage()]
@@ -126,14 +133,7 @@ def test_a_request_that_is_sent_again_repeats_nothing(partition: OnePartition, f
 
 
 def test_what_the_source_lost_under_way_repeats_nothing(partition: OnePartition) -> None:
-    task = partition.start()
-    partition.write_batches(0, 50)
-    partition.run_until_stored(49)
-    partition.source.truncate(30, partition.stage.source.now_ms())
-    partition.stage.source.changed()
-    partition.run_for(1.0)
-    partition.write_batches(50, 80)
-    partition.run_for(QUIET_S)
+    task = copy_past_a_loss_of_the_source(partition)
     assert partition.copied == list(range(80))
     assert copy_of(task).incidents == {IncidentKind.UNFENCED: 1, IncidentKind.SOURCE_TRUNCATED: 1}
 
